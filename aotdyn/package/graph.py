@@ -1,0 +1,202 @@
+"""Graphs as data: a straight line of torch operators over tensors and symbolic ints.
+
+The tracer makes them, compilers take them, and `python_source` prints one as the Python function
+that the `eager` target runs.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .reference import Import, Literal, Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A use of the value that an input or a node has defined, inside `args` and `kwargs`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """An input: a tensor, or an int (`dtype` is then "int" and `size` is empty).
+
+    size, stride: ints, or texts of expressions over the graph's symbols; offset likewise.
+    value: for an int, the text of its symbol.
+    """
+
+    name: str
+    dtype: str
+    device: str = ""
+    requires_grad: bool = False
+    size: tuple[int | str, ...] = ()
+    stride: tuple[int | str, ...] = ()
+    offset: int | str = 0
+    value: str = ""
+    parameter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation. target: a reference to the function, or the name of a Tensor method.
+
+    args, kwargs: plain values and `Value`s in tuples, lists, dicts and slices, and `Reference`s.
+    user: `file:line` of the program that asked for it. Not part of the graph's identity.
+    """
+
+    name: str
+    target: Reference | str
+    args: tuple[Any, ...]
+    kwargs: tuple[tuple[str, Any], ...]
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbolic int. hint: its value while tracing; lower, upper: bounds, None where open."""
+
+    name: str
+    hint: int
+    lower: int | None
+    upper: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """inputs, nodes in order, and the names of what comes out.
+
+    grad: whether gradients were enabled while it was recorded. relations: texts over the
+    symbols that the guards make sure of.
+    """
+
+    inputs: tuple[GraphInput, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    symbols: tuple[Symbol, ...] = ()
+    relations: tuple[str, ...] = ()
+    grad: bool = True
+
+    @property
+    def id(self) -> str:
+        """A hash of what the graph computes and for which inputs."""
+        facts = (
+            self.inputs,
+            tuple((n.name, n.target, n.args, n.kwargs) for n in self.nodes),
+            self.outputs,
+            tuple((s.name, s.lower, s.upper) for s in self.symbols),
+            self.relations,
+            self.grad,
+        )
+        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
+    "pow": "**", "matmul": "@", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<",
+    "rshift": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+
+
+class SourcePrinter:
+    """Prints one graph; `names` collects the references that the text uses."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.names: dict[str, Reference] = {}
+        self._by_reference: dict[Reference, str] = {}
+        self._taken = {i.name for i in graph.inputs} | {n.name for n in graph.nodes}
+
+    def name(self, reference: Reference) -> str:
+        """The name that a reference is bound to in the text."""
+        found = self._by_reference.get(reference)
+        if found is None:
+            wanted = "value"
+            if isinstance(reference, Import):
+                wanted = (reference.qualname or reference.module).rpartition(".")[2]
+            found, count = wanted, 1
+            while found in self._taken or not found.isidentifier():
+                found, count = f"{wanted}_{count}", count + 1
+            self._taken.add(found)
+            self._by_reference[reference] = found
+            self.names[found] = reference
+        return found
+
+    def argument(self, arg: Any) -> str:
+        """An argument as an expression."""
+        kind = type(arg)
+        if kind is Value:
+            return arg.name
+        if kind is tuple:
+            return f"({', '.join(map(self.argument, arg))}{',' if len(arg) == 1 else ''})"
+        if kind is list:
+            return f"[{', '.join(map(self.argument, arg))}]"
+        if kind is dict:
+            return "{" + ", ".join(f"{k!r}: {self.argument(v)}" for k, v in arg.items()) + "}"
+        if kind is slice:
+            parts = map(self.argument, (arg.start, arg.stop, arg.step))
+            return f"slice({', '.join(parts)})"
+        if isinstance(arg, Reference):
+            return self.name(arg)
+        if arg is None or arg is Ellipsis or kind in (bool, int, str, bytes):
+            return "..." if arg is Ellipsis else repr(arg)
+        if kind is float and math.isfinite(arg):
+            return repr(arg)
+        return self.name(Literal(arg))
+
+    def call(self, node: Node) -> str:
+        """A node's right-hand side."""
+        args = [self.argument(arg) for arg in node.args]
+        args += [f"{key}={self.argument(arg)}" for key, arg in node.kwargs]
+        if isinstance(node.target, str):
+            return f"{args[0]}.{node.target}({', '.join(args[1:])})"
+        target = node.target
+        if isinstance(target, Import) and target.module == "operator" and len(args) == 2:
+            if target.qualname in INFIX:
+                return f"{args[0]} {INFIX[target.qualname]} {args[1]}"
+            if target.qualname == "getitem":
+                return f"{args[0]}[{args[1]}]"
+        return f"{self.name(target)}({', '.join(args)})"
+
+    def source(self) -> str:
+        """The text of a function `graph` of the graph's inputs that returns a tuple.
+
+        A value is dropped after its last use, so that memory is as in the original program.
+        """
+        graph = self.graph
+        last: dict[str, int] = {}
+        for index, node in enumerate(graph.nodes):
+            for used in values_in((node.args, dict(node.kwargs))):
+                last[used] = index
+            last.setdefault(node.name, index)
+        kept = set(graph.outputs)
+        lines = [f"def graph({', '.join(i.name for i in graph.inputs)}):"]
+        for index, node in enumerate(graph.nodes):
+            line = f"    {node.name} = {self.call(node)}"
+            dead = sorted(n for n, at in last.items() if at == index and n not in kept)
+            if dead:
+                line += f"; {' = '.join(dead)} = None"
+            lines.append(line)
+        lines.append(f"    return ({''.join(f'{name}, ' for name in graph.outputs)})")
+        return "\n".join(lines) + "\n"
+
+
+def values_in(arg: Any) -> list[str]:
+    """The names of all values used inside an argument, in order."""
+    if isinstance(arg, Value):
+        return [arg.name]
+    if isinstance(arg, tuple | list):
+        return [name for part in arg for name in values_in(part)]
+    if isinstance(arg, dict):
+        return [name for part in arg.values() for name in values_in(part)]
+    if isinstance(arg, slice):
+        return values_in((arg.start, arg.stop, arg.step))
+    return []
+
+
+def python_source(graph: Graph) -> tuple[str, dict[str, Reference]]:
+    """The Python text of a graph and the references it needs."""
+    printer = SourcePrinter(graph)
+    text = printer.source()
+    return text, printer.names

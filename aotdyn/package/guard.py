@@ -1,0 +1,154 @@
+"""Guards: what must hold for a variant to be reused, as data: (kind, source, expected).
+
+`text` gives the boolean expression of a guard; `check.py` of the tracer joins them into one
+function, and the runtime evaluates them one by one to explain a miss. Kinds are rows of KINDS.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .reference import Import, Literal, Reference, Runtime, State, Tensors
+from .source import Namer, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One condition.
+
+    kind: a key of KINDS. source: the value that is looked at, None for the process' state.
+    expected: what it must be; the meaning depends on the kind. user: `file:line` that asked for it.
+    """
+
+    kind: str
+    source: Source | None
+    expected: Any = None
+    user: str = ""
+
+    def text(self, name: Namer, value: Callable[[Source], str] | None = None) -> str:
+        """The condition as an expression. `value` gives the expression of a source, by default
+        its full text."""
+        value = value or (lambda source: source.text(name))
+        return KINDS[self.kind](self, name, value)
+
+
+def _type(guard, name, value):
+    return f"type({value(guard.source)}) is {name(guard.expected)}"
+
+
+def _is(guard, name, value):
+    return f"{value(guard.source)} is {name(guard.expected)}"
+
+
+def _equals(guard, name, value):
+    """Type and value; a float by its bits, so that nan equals itself and -0.0 is not 0.0."""
+    text, expected = value(guard.source), guard.expected
+    if expected is None or expected is True or expected is False or expected is Ellipsis:
+        return f"{text} is {expected!r}"
+    kind = type(expected).__name__
+    if type(expected) is float:
+        return f"type({text}) is float and {text}.hex() == {expected.hex()!r}"
+    if type(expected) in (int, str, bytes):
+        return f"type({text}) is {kind} and {text} == {expected!r}"
+    return f"{name(Runtime('same_value'))}({text}, {name(Literal(expected))})"
+
+
+def _length(guard, name, value):
+    return f"len({value(guard.source)}) == {guard.expected}"
+
+
+def _key(key, name):
+    """A dict's key as an expression; keys known by identity are references."""
+    return name(key if isinstance(key, Reference) else Literal(key))
+
+
+def _keys(guard, name, value):
+    """The keys of a dict and their order; strings compare by value, others by type as well."""
+    keys = guard.expected
+    text = value(guard.source)
+    if all(type(key) is str for key in keys):
+        return f"(*{text},) == {name(Literal(tuple(keys)))}"
+    listed = "".join(f"{_key(key, name)}, " for key in keys)
+    return f"{name(Runtime('same_keys'))}({text}, ({listed}))"
+
+
+def _has(guard, name, value):
+    key = guard.expected
+    return f"{repr(key) if type(key) is str else _key(key, name)} in {value(guard.source)}"
+
+
+def _lacks(guard, name, value):
+    key = guard.expected
+    return f"{repr(key) if type(key) is str else _key(key, name)} not in {value(guard.source)}"
+
+
+def _empty(guard, name, value):
+    return f"not {value(guard.source)}"
+
+
+def _nonempty(guard, name, value):
+    return f"not not {value(guard.source)}"
+
+
+def _same(guard, name, value):
+    return f"{value(guard.source)} is {value(guard.expected)}"
+
+
+def _distinct(guard, name, value):
+    return f"{value(guard.source)} is not {value(guard.expected)}"
+
+
+def _code(guard, name, value):
+    """A function without a name in any module: its code is compared by hash."""
+    return f"{name(Runtime('code_is'))}({value(guard.source)}, {guard.expected!r})"
+
+
+def _shape(guard, name, value):
+    """expected: a template with {0}, {1}, … and the sources that fill it."""
+    template, sources = guard.expected
+    return template.format(*map(value, sources))
+
+
+def _tensors(guard, name, value):
+    """expected: the sources of the tensors and their `TensorMeta`s, in one check."""
+    sources, metas = guard.expected
+    return f"{name(Tensors(metas))}({', '.join(map(value, sources))})"
+
+
+def _state(guard, name, value):
+    return f"{name(State(guard.expected))}()"
+
+
+def _no_hooks(guard, name, value):
+    """A module without hooks, and without a call replaced by `Module.compile`."""
+    return f"{name(Runtime('no_hooks'))}({value(guard.source)})"
+
+
+def _no_global_hooks(guard, name, value):
+    return f"{name(Runtime('no_global_hooks'))}()"
+
+
+KINDS: dict[str, Callable[..., str]] = {
+    "TYPE": _type,
+    "IS": _is,
+    "EQUALS": _equals,
+    "LENGTH": _length,
+    "KEYS": _keys,
+    "HAS": _has,
+    "LACKS": _lacks,
+    "EMPTY": _empty,
+    "NONEMPTY": _nonempty,
+    "SAME": _same,
+    "DISTINCT": _distinct,
+    "CODE": _code,
+    "SHAPE": _shape,
+    "TENSORS": _tensors,
+    "STATE": _state,
+    "NO_HOOKS": _no_hooks,
+    "NO_GLOBAL_HOOKS": _no_global_hooks,
+}
+
+
+def reference_guard(source: Source, reference: Import, user: str = "") -> Guard:
+    """The value is the very object that a reference names."""
+    return Guard("IS", source, reference, user)

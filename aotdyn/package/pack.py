@@ -1,0 +1,192 @@
+"""Packing: recordings in, one package file and a report out. Called by `aotdyn.pack`."""
+
+import ast
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from .archive import Artifact, PackageContents, write_package
+from .compilers import check_targets, compile_graph
+from .errors import AotdynError
+from .graph import Graph
+from .printer import break_place_and_reason, sized
+from .recording import Obstacle, Recording, counted, merge, read_recording
+from .reference import Live
+from .variant import Variant
+
+ALWAYS = "eager"  # the target that every package has, because it runs anywhere
+
+
+@dataclass(frozen=True)
+class PackReport:
+    """What went into a package, what did not, and where the program breaks its graphs.
+
+    breaks: (where, why, hint, in how many variants) of each graph break, the user's
+    `file:line in function` first. left_out: recorded, but not packable. not_recorded: what the
+    recording could not hold in the first place. truncated: a recording was cut off.
+    """
+
+    path: Path
+    size: int
+    entries: int
+    variants: int
+    graphs: int
+    targets: tuple[str, ...]
+    breaks: tuple[tuple[str, str, str, int], ...] = ()
+    left_out: tuple[Obstacle, ...] = ()
+    not_recorded: tuple[Obstacle, ...] = ()
+    truncated: bool = False
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.path}: {counted(self.entries, 'entry', 'entries')}, "
+            f"{counted(self.variants, 'variant')}, {counted(self.graphs, 'graph')} "
+            f"for {', '.join(self.targets)}; {sized(self.size)}"
+        ]
+        if self.truncated:
+            lines.append("the recording was cut off; its last record is lost")
+        if self.breaks:
+            lines.append(f"{counted(len(self.breaks), 'graph break')}:")
+        for where, why, hint, count in self.breaks:
+            lines.append(f"  {where}: {why}{f' ({count} variants)' if count > 1 else ''}")
+            if hint:
+                lines.append(f"    hint: {hint}")
+        for title, obstacles in (
+            ("left out", self.left_out),
+            ("not recorded", self.not_recorded),
+        ):
+            if obstacles:
+                lines.append(f"{title}: {len(obstacles)}")
+            lines.extend(f"  {obstacle}" for obstacle in obstacles)
+        return "\n".join(lines)
+
+
+def pack(
+    recordings: Sequence[str | os.PathLike],
+    path: str | os.PathLike,
+    targets: Sequence[str] = (ALWAYS,),
+) -> PackReport:
+    """Packs one or more recordings.
+
+    The target `eager` is always among the targets. A variant that needs an object of the process
+    that recorded it is left out and reported. Raises AotdynError when there is nothing to pack,
+    for an unknown target, and when the package cannot be written; PackageError for recordings
+    that are damaged or do not go together.
+    """
+    targets = tuple(dict.fromkeys((ALWAYS, *targets)))
+    check_targets(targets)
+    _check_paths(recordings, path)
+    names = ", ".join(map(str, recordings))
+    recording = merge([read_recording(recording) for recording in recordings])
+    if recording.empty:
+        raise AotdynError(f"the recording {names} has nothing in it")
+    contents, left_out = _contents(recording, targets)
+    if not contents.variants:
+        raise AotdynError(f"nothing of the recording {names} can be packed; {left_out[0]}")
+    return PackReport(
+        Path(path),
+        write_package(path, contents),
+        len({variant.entry for variant in contents.variants}),
+        len(contents.variants),
+        len(contents.graphs),
+        targets,
+        _breaks(contents.variants),
+        tuple(left_out),
+        recording.obstacles,
+        recording.truncated,
+    )
+
+
+def _check_paths(recordings: Sequence[str | os.PathLike], path: str | os.PathLike) -> None:
+    if not recordings:
+        raise AotdynError("there is no recording to pack")
+    for recording in recordings:
+        if os.path.exists(path) and os.path.exists(recording) and os.path.samefile(path, recording):
+            raise AotdynError(f"the package would overwrite the recording {recording}")
+
+
+def _contents(
+    recording: Recording, targets: tuple[str, ...]
+) -> tuple[PackageContents, list[Obstacle]]:
+    """What can be packed, and what cannot."""
+    artifacts: dict[str, dict[str, Artifact]] = {}
+    refusals: dict[str, str] = {}
+    for id, graph in recording.graphs.items():
+        try:
+            artifacts[id] = _artifacts(graph, targets)
+        except AotdynError as error:
+            refusals[id] = str(error)
+    kept, left_out = [], []
+    for variant in recording.variants:
+        reason = _refusal(variant)
+        if not reason and variant.graph is not None and variant.graph not in artifacts:
+            reason = refusals.get(variant.graph, f"its graph {variant.graph} was not recorded")
+        if reason:
+            what = f"variant of {variant.entry}"
+            left_out.append(Obstacle(what, reason, variant.file, variant.line))
+        else:
+            kept.append(variant)
+    used = {variant.graph for variant in kept}
+    head = recording.header
+    return PackageContents(
+        head.python,
+        head.torch,
+        head.device,
+        head.script,
+        tuple(kept),
+        {id: graph for id, graph in recording.graphs.items() if id in used},
+        {id: of_graph for id, of_graph in artifacts.items() if id in used},
+        {target: {"torch": head.torch} for target in targets},
+    ), left_out
+
+
+def _artifacts(graph: Graph, targets: tuple[str, ...]) -> dict[str, Artifact]:
+    """Raises AotdynError when there is none for some target."""
+    live = next(live_objects(graph), None)
+    if live is not None:
+        raise AotdynError(f"its graph needs an object of the recording process: {live.what}")
+    return {target: compile_graph(graph, target) for target in targets}
+
+
+def _refusal(variant: Variant) -> str:
+    """Why a variant cannot be packed, or nothing."""
+    if variant.obstacles:
+        return "; ".join(variant.obstacles)
+    live = next(live_objects(variant), None)
+    if live is not None:
+        return f"it needs an object of the recording process: {live.what}"
+    try:
+        ast.parse(variant.check)
+        ast.parse(variant.body)
+    except (SyntaxError, ValueError) as error:
+        return f"its generated source is no Python: {error}"
+    return ""
+
+
+def live_objects(value: Any) -> Iterator[Live]:
+    """The objects of the recording process that a record names, at any depth."""
+    if type(value) is Live:
+        yield value
+    elif isinstance(value, tuple | list | set | frozenset):
+        for part in value:
+            yield from live_objects(part)
+    elif isinstance(value, dict):
+        for item in value.items():
+            yield from live_objects(item)
+    elif isinstance(value, slice):
+        yield from live_objects((value.start, value.stop, value.step))
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from live_objects(getattr(value, field.name))
+
+
+def _breaks(variants: Sequence[Variant]) -> tuple[tuple[str, str, str, int], ...]:
+    counts = Counter(
+        (*break_place_and_reason(variant), variant.breaks.hint)
+        for variant in variants
+        if variant.breaks is not None
+    )
+    return tuple((*found, count) for found, count in counts.items())

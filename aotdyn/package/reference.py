@@ -1,0 +1,127 @@
+"""References: how text that was generated in one process names an object of another one.
+
+Generated checks, bodies and graphs have a table from the names they use to references. The
+runtime resolves them when a variant is linked. Nothing here is ever named by `id()`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .point import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """The object `qualname` of `module`; the module itself when `qualname` is empty."""
+
+    module: str
+    qualname: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A plain value (see `values.py` for which).
+
+    Two literals are equal when they are the same value of the same type: 1, True and 1.0 differ,
+    0.0 and -0.0 differ, nan equals itself, and lists count by their contents.
+    """
+
+    value: Any
+
+    def _identity(self) -> tuple[type, str]:
+        return type(self.value), repr(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+
+@dataclass(frozen=True, slots=True)
+class CodeOf:
+    """A code object: that of a function (or of the entry when `function` is None), or one nested in it.
+
+    path: the index into `co_consts` at each level on the way down.
+    """
+
+    function: Import | None
+    path: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAt:
+    """The continuation of the variant's own code object at a point."""
+
+    point: Point
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOf:
+    """The graph with this content hash, in whatever form the target has it."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    """A `TensorGuards` over tensors with these properties (`TensorMeta`), in order."""
+
+    metas: tuple["TensorMeta", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A `GlobalStateGuard`, and the autocast and inference state that tensors were seen under.
+
+    json: the text of its `__getstate__`.
+    """
+
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A function that the runtime offers to generated text, by its name in `runtime/support.py`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """The dictionary of globals of the entry's function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """An object that only this process has. A variant that needs one cannot be packaged.
+
+    what: a description for the report; index: its place among the live objects of the variant.
+    """
+
+    what: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMeta:
+    """What a tensor guard compares.
+
+    size, stride: an entry is None where any value is accepted. cls: the tensor's class.
+    dtype, device, layout: as in `str(torch.float32)` without the module, `str(device)`.
+    keys: extra dispatch state, the names of `Conjugate`, `Negative`, `ZeroTensor`, if set.
+    """
+
+    dtype: str
+    device: str
+    requires_grad: bool
+    size: tuple[int | None, ...]
+    stride: tuple[int | None, ...]
+    cls: Import = Import("torch", "Tensor")
+    layout: str = "strided"
+    keys: tuple[str, ...] = ()
+
+
+Reference = (
+    Import | Literal | CodeOf | EntryAt | GraphOf | Tensors | State | Runtime | Globals | Live
+)

@@ -1,0 +1,36 @@
+"""References -> live objects of this process."""
+
+import importlib
+import sys
+from types import CodeType
+from typing import Any
+
+from .errors import PackageError
+from .reference import CodeOf, Import
+
+
+def resolve_import(reference: Import) -> Any:
+    """The object that an import names. Raises PackageError where it is not there."""
+    module = sys.modules.get(reference.module)
+    try:
+        found: Any = module if module is not None else importlib.import_module(reference.module)
+        if reference.qualname:
+            for part in reference.qualname.split("."):
+                found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        name = f"{reference.module}:{reference.qualname}".rstrip(":")
+        raise PackageError(f"{name} is not there: {error}") from error
+    return found
+
+
+def resolve_code(reference: CodeOf, entry_code: CodeType) -> CodeType:
+    """A code object: an entry's or a function's, or one among its constants."""
+    code = entry_code
+    if reference.function is not None:
+        code = resolve_import(reference.function).__code__
+    for index in reference.path:
+        constants = code.co_consts
+        if not 0 <= index < len(constants) or not isinstance(constants[index], CodeType):
+            raise PackageError(f"{code.co_qualname} has no code among its constants at {index}")
+        code = constants[index]
+    return code

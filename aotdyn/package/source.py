@@ -1,0 +1,132 @@
+"""Sources: how a value is reached from a frame. Immutable nodes with one answer, `text`.
+
+The value at record time, the guard's text, the reload code of a body and the stored form all
+derive from the node. `text` takes `name`, which gives the name that a reference is bound to.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .reference import Reference
+
+Namer = Callable[[Reference], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Base of all sources. `base` is the source this one is reached from, None at a root."""
+
+    @property
+    def base(self) -> "Source | None":
+        return None
+
+    def step(self, base: str, name: Namer) -> str:
+        """The expression for this value, given the expression for its base."""
+        raise NotImplementedError
+
+    def text(self, name: Namer) -> str:
+        base = self.base
+        return self.step("" if base is None else base.text(name), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Source):
+    """A frame value under the name it has in `check` and `body`."""
+
+    name: str
+
+    def step(self, base: str, name: Namer) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Source):
+    """The object that a reference resolves to."""
+
+    reference: Reference
+
+    def step(self, base: str, name: Namer) -> str:
+        return name(self.reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived(Source):
+    """Base of the sources that start from another one."""
+
+    of: Source
+
+    @property
+    def base(self) -> Source:
+        return self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Derived):
+    """`of.name`, only for attributes that run no user code: slots, cells, functions, tensors."""
+
+    name: str
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{base}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Derived):
+    """`of[key]` of an exact list, tuple or dict; key is a plain value (see `values.py`)."""
+
+    key: Any
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{base}[{self.key!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferredItem(Derived):
+    """`of[key]` of an exact dict whose key is an object named by a reference."""
+
+    key: Reference
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{base}[{name(self.key)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOf(Derived):
+    """`type(of)`."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"type({base})"
+
+
+@dataclass(frozen=True, slots=True)
+class Size(Derived):
+    """The size of a tensor in dimension `dim`."""
+
+    dim: int
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{base}.size({self.dim})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stride(Derived):
+    """The stride of a tensor in dimension `dim`, in elements."""
+
+    dim: int
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{base}.stride({self.dim})"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOffset(Derived):
+    """The storage offset of a tensor, in elements."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{base}.storage_offset()"
+
+
+def instance_item(of: Source, name: str) -> Item:
+    """The instance attribute `name`, read without running user code."""
+    return Item(Attribute(of, "__dict__"), name)

@@ -1,0 +1,103 @@
+"""Which Python functions are inlined, which frames are traced: the one list of libraries whose
+code is pointless to trace."""
+
+import os
+import sysconfig
+from types import CodeType, FunctionType
+
+import torch
+
+from .markers import is_disabled
+
+_STDLIB = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
+_SITE = "site-packages" + os.sep
+_TORCH = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
+_OURS = os.path.dirname(os.path.realpath(__file__)) + os.sep
+
+# Modules of the standard library that are plain Python over plain data.
+_TRACED_STDLIB = {
+    "functools", "collections", "contextlib", "dataclasses", "copy", "enum", "abc", "types",
+    "numbers", "operator", "typing", "_collections_abc", "bisect", "heapq", "statistics",
+    "fractions", "textwrap", "string", "keyword", "reprlib", "copyreg", "warnings",
+    "math", "itertools", "weakref",
+}  # fmt: skip
+
+# Libraries that work on arrays of their own, on files, or on the process.
+_FOREIGN = {
+    "numpy", "scipy", "pandas", "sklearn", "matplotlib", "PIL", "tqdm", "sympy", "networkx",
+    "triton", "numba", "jax", "tensorflow", "cv2", "joblib", "requests", "urllib3", "pytest",
+    "_pytest", "pluggy", "hypothesis", "msgpack", "click", "rich", "wandb", "tensorboard",
+}  # fmt: skip
+
+# Parts of torch that manage the process, compile, or trace.
+_TORCH_FOREIGN = (
+    "_dynamo", "_inductor", "_functorch", "fx", "jit", "onnx", "export", "_export", "compiler",
+    "distributed", "multiprocessing", "profiler", "_subclasses", "_higher_order_ops", "package",
+    "testing", "_logging", "hub", "serialization.py", "overrides.py", "_compile.py", "library.py",
+    "_library", "autograd", "cuda", "utils" + os.sep + "data", "_ops.py", "func",
+    "utils" + os.sep + "checkpoint.py", "optim", "_lowrank.py",
+)  # fmt: skip
+
+# Exceptions to the above: contexts that only switch the state of the process.
+_TORCH_TRACED = (
+    os.path.join("autograd", "grad_mode.py"),
+    os.path.join("cuda", "amp"),
+)
+
+
+def _module_of(path: str, root: str) -> str:
+    return path.removeprefix(root).partition(os.sep)[0].removesuffix(".py")
+
+
+def is_foreign(code: CodeType) -> bool:
+    """Whether a code object belongs to a library that is not traced."""
+    path = code.co_filename
+    if path.startswith("<"):
+        # Made by dataclasses, namedtuple and the like, or typed in.
+        return path.startswith("<frozen")
+    path = os.path.realpath(path)
+    if _is_ours(path):
+        return not path.startswith(_POLYFILLS)
+    if path.startswith(_TORCH):
+        inner = path.removeprefix(_TORCH)
+        return inner.startswith(_TORCH_FOREIGN) and not inner.startswith(_TORCH_TRACED)
+    if _SITE in path:
+        return _module_of(path, path.partition(_SITE)[0] + _SITE) in _FOREIGN
+    if path.startswith(_STDLIB):
+        return _module_of(path, _STDLIB) not in _TRACED_STDLIB
+    return False
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a file belongs to aotdyn itself; the examples it ships are a user's programs."""
+    return path.startswith(_OURS) and not path.startswith(_OURS + "examples" + os.sep)
+
+
+_POLYFILLS = os.path.join(_OURS, "record", "polyfills") + os.sep
+
+
+def refusal_to_inline(function: FunctionType) -> str | None:
+    """The reason for which a function is not inlined, None if it is."""
+    if is_disabled(function):
+        return "disabled"
+    if is_foreign(function.__code__):
+        return "foreign_call"
+    return None
+
+
+def is_worth_an_entry(code: CodeType) -> bool:
+    """Whether a frame that eager code calls is traced as an entry of its own.
+
+    torch's own Python is not, except the modules of torch.nn (not their common base class, whose
+    frames only lead to `forward`).
+    """
+    path = os.path.realpath(code.co_filename)
+    if path.startswith(_TORCH):
+        inner = path.removeprefix(_TORCH)
+        modules = os.path.join("nn", "modules") + os.sep
+        return inner.startswith(modules) and not inner.endswith("module.py")
+    if _is_ours(path) or path.startswith(_STDLIB) and _SITE not in path:
+        return False
+    if code.co_filename.startswith("<"):
+        return False
+    return not is_foreign(code)

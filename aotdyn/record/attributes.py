@@ -1,0 +1,474 @@
+"""Attribute access as Python defines it: data descriptors of the class, the instance's own
+dictionary, other class attributes, `__getattr__`; and modules' registries."""
+
+import functools
+import types
+from typing import Any
+
+import torch
+
+from ..package.reference import Import
+from ..package.source import Attribute, Bound, Item, instance_item
+from .invoke import allocate, dict_item
+from .operation import apply, call, call_method
+from .references import importable
+from .rules.table import rule
+from .signals import GraphBreak, Raised
+from .variables import (
+    DELETED,
+    Constant,
+    DictVariable,
+    ExceptionVariable,
+    FunctionVariable,
+    Known,
+    MethodVariable,
+    ObjectVariable,
+    SuperVariable,
+    TupleVariable,
+    Variable,
+)
+from .wrap import live_function
+
+MISSING = object()
+REGISTRIES = ("_parameters", "_buffers", "_modules")
+_C_CALLABLES = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.BuiltinFunctionType,
+)  # fmt: skip
+_C_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def static_lookup(cls: type, name: str) -> tuple[Any, type | None]:
+    """What the classes of the MRO hold under a name, unbound, and which class holds it."""
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name], base
+    return MISSING, None
+
+
+def member(t, cls: type, name: str, value: Any) -> Variable:
+    """A class attribute that is its own value when read from the class; guarded."""
+    return t.realize(t.lazy(value, Attribute(Bound(t.references.to(cls)), name)))
+
+
+def _function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) -> FunctionVariable:
+    """The function inside a property, classmethod or staticmethod of a class; guarded."""
+    function = getattr(holder, part)
+    base = importable(owner)
+    source = Attribute(Bound(t.references.to(cls)), name)
+    if isinstance(holder, staticmethod | classmethod):
+        source = source if isinstance(holder, staticmethod) else Attribute(source, "__func__")
+        return t.realize(t.lazy(function, source))
+    if not isinstance(function, types.FunctionType):
+        raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
+    if base is None:
+        return t.realize(t.lazy(function, Attribute(source, part)))
+    reference = Import(base.module, f"{base.qualname}.{name}.{part}")
+    t.guard("IS", Attribute(source, part), reference)
+    return live_function(t, function, Bound(reference), reference)
+
+
+# -- instances ------------------------------------------------------------
+
+
+@rule(getattr, ObjectVariable)
+def object_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    try:
+        return find_attribute(t, self, key)
+    except Raised as raised:
+        if default is None or not issubclass(raised.value.type, AttributeError):
+            raise
+        return default
+
+
+def find_attribute(t, self: ObjectVariable, name: str) -> Variable:
+    """`self.name`. Raises Raised(AttributeError) where there is none."""
+    cls = self.cls
+    if name == "__class__":
+        return Known(cls, Bound(t.references.to(cls)))
+    getter = cls.__getattribute__
+    if getter is not object.__getattribute__ and not _is_exception(cls):
+        return call(t, member(t, cls, "__getattribute__", getter), [self, Constant(name)])
+    return generic_getattr(t, self, name)
+
+
+def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
+    """`object.__getattribute__`, followed by the class' `__getattr__`."""
+    cls = self.cls
+    value, owner = static_lookup(cls, name)
+    if value is not MISSING and _is_data_descriptor(value):
+        return _data_descriptor(t, self, name, value, owner)
+    own = _own_attribute(t, self, name, needed=value is not MISSING)
+    if own is not None:
+        return own
+    if value is not MISSING:
+        return bind_member(t, self, name, value, owner)
+    return _missing(t, self, name)
+
+
+def _is_exception(cls: type) -> bool:
+    return issubclass(cls, BaseException)
+
+
+def _is_data_descriptor(value: Any) -> bool:
+    kind = type(value)
+    return hasattr(kind, "__get__") and (hasattr(kind, "__set__") or hasattr(kind, "__delete__"))
+
+
+def _data_descriptor(t, self: ObjectVariable, name: str, value: Any, owner: type) -> Variable:
+    if isinstance(value, property):
+        if value.fget is None:
+            t.raise_exception(AttributeError, f"unreadable attribute {name!r}")
+        return call(t, _function_of(t, value, owner, self.cls, name, "fget"), [self])
+    if isinstance(value, types.MemberDescriptorType):
+        held = self.attributes.get(name)
+        if held is DELETED:
+            t.raise_exception(AttributeError, name)
+        if held is not None:
+            return held
+        if self.live is None or self.source is None:
+            t.raise_exception(AttributeError, name)
+        return t.lazy(_slot(t, self, value, name), Attribute(self.source, name))
+    if isinstance(value, types.GetSetDescriptorType):
+        raise GraphBreak("attribute", f"{self.cls.__qualname__}.{name}")
+    descriptor = member_raw(t, self.cls, owner, name, value)
+    return call_method(t, descriptor, "__get__", [self, Known(self.cls)], on_class=True)
+
+
+def _slot(t, self: ObjectVariable, descriptor: Any, name: str) -> Any:
+    try:
+        return descriptor.__get__(self.live, self.cls)
+    except AttributeError:
+        raise GraphBreak("missing_attribute", name) from None
+
+
+def member_raw(t, cls: type, owner: type, name: str, value: Any) -> Variable:
+    """A descriptor object that the class holds, as a variable."""
+    base = importable(owner)
+    if base is None:
+        raise GraphBreak("no_source", f"{cls.__qualname__}.{name}")
+    source = Item(Attribute(Bound(base), "__dict__"), name)
+    return t.realize(t.lazy(value, source))
+
+
+def _own_attribute(t, self: ObjectVariable, name: str, needed: bool) -> Variable | None:
+    """The attribute in the instance's own dictionary; None, guarded, if it is not there."""
+    held = self.attributes.get(name)
+    if held is DELETED:
+        return None
+    if held is not None:
+        return held
+    if self.live is None:
+        return None
+    own = getattr(self.live, "__dict__", None)
+    if own is None:
+        return None
+    if name in own:
+        return t.lazy(own[name], instance_item(self.source, name))
+    if needed or not issubclass(self.cls, torch.nn.Module):
+        t.guard("LACKS", Attribute(self.source, "__dict__"), name)
+    return None
+
+
+def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variable:
+    """A class attribute that is no data descriptor, bound to an instance."""
+    cls = self.type
+    if isinstance(value, types.FunctionType):
+        return MethodVariable(self, member(t, cls, name, value))
+    if isinstance(value, staticmethod):
+        return _function_of(t, value, owner, cls, name, "__func__")
+    if isinstance(value, classmethod):
+        function = _function_of(t, value, owner, cls, name, "__func__")
+        return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
+    if isinstance(value, _C_CALLABLES):
+        reference = t.references_to(value)
+        if reference is None:
+            raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
+        return MethodVariable(self, Known(value, Bound(reference)))
+    if isinstance(value, functools.cached_property):
+        return _cached_property(t, self, name, value, owner)
+    if hasattr(type(value), "__get__") and not isinstance(value, type):
+        descriptor = member_raw(t, cls, owner, name, value)
+        return call_method(t, descriptor, "__get__", [self, Known(cls)], on_class=True)
+    return member(t, cls, name, value)
+
+
+def _cached_property(t, self: ObjectVariable, name: str, value: Any, owner: type) -> Variable:
+    function = _function_of(t, value, owner, self.cls, name, "func")
+    result = call(t, function, [self])
+    t.effects.set_attribute(self, value.attrname or name, result)
+    return result
+
+
+def _missing(t, self: ObjectVariable, name: str) -> Variable:
+    """The last resort: a module's registries, or the class' `__getattr__`."""
+    cls = self.cls
+    fallback, _ = static_lookup(cls, "__getattr__")
+    if fallback is torch.nn.Module.__getattr__:
+        for registry in REGISTRIES:
+            found = dict_item(t, module_registry(t, self, registry), name)
+            if found is not None:
+                return found
+    elif fallback is not MISSING:
+        return call(t, MethodVariable(self, member(t, cls, "__getattr__", fallback)),
+                    [Constant(name)])  # fmt: skip
+    t.raise_exception(AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
+
+
+def module_registry(t, self: ObjectVariable, name: str) -> DictVariable:
+    """`_parameters`, `_buffers` or `_modules` of a module."""
+    held = self.attributes.get(name)
+    if held is not None:
+        return t.realize(held)
+    return t.realize(t.lazy(self.live.__dict__[name], instance_item(self.source, name)))
+
+
+def class_attribute(t, self: ObjectVariable, name: str) -> Variable:
+    """A special method, looked up on the type only and bound to the object."""
+    value, owner = static_lookup(self.cls, name)
+    if value is MISSING:
+        t.raise_exception(AttributeError, name)
+    return bind_member(t, self, name, value, owner)
+
+
+# -- setting and deleting ------------------------------------------------------------
+
+
+@rule(setattr, ObjectVariable)
+def object_setattr(t, self, name, value):
+    key = t.constant(name)
+    setter = self.cls.__setattr__
+    if setter is object.__setattr__:
+        generic_setattr(t, self, key, value)
+    elif setter is torch.nn.Module.__setattr__:
+        _module_setattr(t, self, key, value)
+    else:
+        call(t, t.class_attribute(self, "__setattr__"), [name, value])
+    return Constant(None)
+
+
+@rule(object.__setattr__, ObjectVariable)
+def plain_object_setattr(t, self, name, value):
+    generic_setattr(t, self, t.constant(name), value)
+    return Constant(None)
+
+
+def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None:
+    """`object.__setattr__`."""
+    if name in ("__class__", "__dict__"):
+        raise GraphBreak("mutation", f"{self.cls.__qualname__}.{name}")
+    held, owner = static_lookup(self.cls, name)
+    if held is not MISSING and _is_data_descriptor(held):
+        if isinstance(held, property):
+            if held.fset is None:
+                t.raise_exception(AttributeError, f"can't set attribute {name!r}")
+            call(t, _function_of(t, held, owner, self.cls, name, "fset"), [self, value])
+            return
+        if not isinstance(held, types.MemberDescriptorType):
+            descriptor = member_raw(t, self.cls, owner, name, held)
+            call_method(t, descriptor, "__set__", [self, value], on_class=True)
+            return
+    elif not self.cls.__dictoffset__:
+        t.raise_exception(AttributeError, f"no attribute {name!r}")
+    t.effects.set_attribute(self, name, value)
+
+
+def _module_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None:
+    """`nn.Module.__setattr__` for plain attributes and buffers; parameters and modules are not
+    registered in a graph."""
+    kind = t.realize(value).type
+    registries = {registry: module_registry(t, self, registry) for registry in REGISTRIES}
+    if issubclass(kind, torch.nn.Parameter | torch.nn.Module | torch.nn.Buffer):
+        raise GraphBreak("mutation", f"a parameter or module is set as {name!r}")
+    for registry, items in registries.items():
+        if dict_item(t, items, name) is None:
+            continue
+        if registry != "_buffers" or not (kind is torch.Tensor or kind is type(None)):
+            raise GraphBreak("mutation", f"the {registry[1:-1]} {name!r} is replaced")
+        apply(t, dict.__setitem__, [items, Constant(name), value])
+        return
+    generic_setattr(t, self, name, value)
+
+
+@rule(delattr, ObjectVariable)
+def object_delattr(t, self, name):
+    key = t.constant(name)
+    if self.cls.__delattr__ is not object.__delattr__:
+        raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")
+    held, _ = static_lookup(self.cls, key)
+    if held is not MISSING and _is_data_descriptor(held):
+        raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")
+    if _own_attribute(t, self, key, needed=True) is None:
+        t.raise_exception(AttributeError, key)
+    t.effects.delete_attribute(self, key)
+    return Constant(None)
+
+
+# -- super() ------------------------------------------------------------
+
+
+@rule(getattr, SuperVariable)
+def super_getattr(t, self, name):
+    key = t.constant(name)
+    receiver = self.self_
+    is_class = isinstance(receiver, Known)
+    start = receiver.value if is_class else receiver.type
+    mro = start.__mro__
+    for base in mro[mro.index(self.cls) + 1 :]:
+        if key not in base.__dict__:
+            continue
+        value = base.__dict__[key]
+        if isinstance(value, types.FunctionType):
+            function = member(t, base, key, value)
+            return function if is_class else MethodVariable(receiver, function)
+        if isinstance(value, classmethod):
+            function = _function_of(t, value, base, base, key, "__func__")
+            return MethodVariable(Known(start, Bound(t.references.to(start))), function)
+        if isinstance(value, property):
+            return call(t, _function_of(t, value, base, base, key, "fget"), [receiver])
+        if isinstance(value, _C_CALLABLES):
+            return MethodVariable(receiver, Known(value, Bound(t.references.to(value))))
+        if isinstance(value, staticmethod):
+            return _function_of(t, value, base, base, key, "__func__")
+        return member(t, base, key, value)
+    t.raise_exception(AttributeError, key)
+
+
+# -- everything that is not an instance of a user's class -----------------------------------
+
+
+@rule(getattr, Known)
+def known_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    value = self.value
+    source = self.source or Bound(t.references.to(value))
+    if isinstance(value, types.ModuleType) and key in vars(value):
+        return t.lazy(vars(value)[key], Item(Attribute(source, "__dict__"), key))
+    if isinstance(value, type):
+        found = _class_getattr(t, value, key)
+        if found is not None:
+            return found
+    if not hasattr(value, key):
+        if default is not None:
+            return default
+        t.raise_exception(AttributeError, f"{self.describe()} has no attribute {key!r}")
+    if key in ("__name__", "__qualname__", "__module__", "__doc__"):
+        return t.wrap_result(getattr(value, key))
+    return t.lazy(getattr(value, key), Attribute(source, key))
+
+
+def _class_getattr(t, cls: type, name: str) -> Variable | None:
+    """A class attribute read from the class itself; None where nothing special is to be done."""
+    if name == "__dict__":
+        raise GraphBreak("attribute", f"{cls.__qualname__}.__dict__")
+    value, owner = static_lookup(cls, name)
+    if isinstance(value, classmethod):
+        function = _function_of(t, value, owner, cls, name, "__func__")
+        return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
+    if isinstance(value, staticmethod):
+        return _function_of(t, value, owner, cls, name, "__func__")
+    if isinstance(value, (*_C_CALLABLES, *_C_MEMBERS)):
+        return Known(value, Bound(t.references.to(value)))
+    return None
+
+
+@rule(getattr, FunctionVariable)
+def function_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key in self.attributes:
+        return self.attributes[key]
+    if key in ("__name__", "__qualname__"):
+        return Constant(self.name if key == "__name__" else self.qualname)
+    if key == "__get__":
+        return MethodVariable(self, Known(types.FunctionType.__get__))
+    if self.live is None:
+        if default is not None:
+            return default
+        raise GraphBreak("attribute", f"{key} of a function made in the frame")
+    if not hasattr(self.live, key):
+        if default is not None:
+            return default
+        t.raise_exception(AttributeError, key)
+    return t.lazy(getattr(self.live, key), Attribute(self.source, key))
+
+
+@rule(setattr, FunctionVariable)
+def function_setattr(t, self, name, value):
+    if self.live is not None:
+        raise GraphBreak("mutation", f"an attribute of the function {self.qualname}")
+    t.effects.set_function_attribute(self, t.constant(name), value)
+    return Constant(None)
+
+
+@rule(getattr, MethodVariable)
+def method_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key == "__self__":
+        return self.self_
+    if key == "__func__":
+        return self.function
+    return apply(t, getattr, [self.function, name, *([] if default is None else [default])])
+
+
+@rule(getattr, ExceptionVariable)
+def exception_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key == "args":
+        return self.args
+    if key == "__cause__":
+        return self.cause or Constant(None)
+    if key == "__context__":
+        return self.context or Constant(None)
+    if key == "value" and issubclass(self.cls, StopIteration):
+        return self.args.items[0] if self.args.items else Constant(None)
+    return object_getattr(t, self, name, default)
+
+
+@rule(getattr, Variable)
+def builtin_getattr(t, self, name, default=None):
+    """Attributes of values whose type is a builtin: methods of C, fields of named tuples."""
+    key = t.constant(name)
+    if key == "__class__":
+        return Known(self.type, Bound(t.references.to(self.type)))
+    value, owner = static_lookup(self.type, key)
+    if value is MISSING:
+        if default is not None:
+            return default
+        t.raise_exception(AttributeError, f"{self.type.__name__!r} object has no attribute {key!r}")
+    if isinstance(value, _C_CALLABLES):
+        return MethodVariable(self, Known(value, Bound(t.references.to(value))))
+    if isinstance(self, TupleVariable) and type(value).__name__ == "_tuplegetter":
+        return self.items[value.__reduce__()[1][0]]
+    if isinstance(self, TupleVariable) and hasattr(self.type, "n_fields"):
+        names = [n for n in dir(self.type) if isinstance(vars(self.type).get(n), _C_MEMBERS)]
+        if key in names:
+            return self.items[_field_index(self.type, key)]
+    if isinstance(value, types.FunctionType | classmethod | staticmethod | property):
+        if isinstance(value, property):
+            return call(t, _function_of(t, value, owner, self.type, key, "fget"), [self])
+        return bind_member(t, self, key, value, owner)
+    if isinstance(value, types.ClassMethodDescriptorType):
+        bound = getattr(self.type, key)
+        return Known(bound, Bound(t.references.to(bound)))
+    return t.wrap_result(getattr(t.constant(self), key))
+
+
+def _field_index(cls: type, name: str) -> int:
+    """The place of a field of one of torch's named results."""
+    probe = cls(range(cls.n_sequence_fields))
+    return getattr(probe, name)
+
+
+@rule(object.__new__, Known)
+def object_new(t, self, *args, **kwargs):
+    return allocate(t, self.value)
+
+
+@rule(object.__init__, ObjectVariable)
+def object_init(t, self, *args, **kwargs):
+    return Constant(None)
+
+
+@rule(object.__getattribute__, ObjectVariable)
+def object_getattribute(t, self, name):
+    return generic_getattr(t, self, t.constant(name))

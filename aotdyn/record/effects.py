@@ -1,0 +1,102 @@
+"""Side effects: one journal of what the frame has changed in objects that existed before it.
+
+Rules change variables in place and note it here; `codegen` writes the changes back after the
+graph. Objects that the frame made itself need no write-back: they are built in their final state.
+"""
+
+from .signals import GraphBreak
+from .variables import (
+    DELETED,
+    CellVariable,
+    DictVariable,
+    FunctionVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    Variable,
+)
+
+
+class Effects:
+    """changed: every variable that was changed and lived before, in order of the first change.
+
+    count: how many changes there were, to objects of any age; the root loop compares it to see
+    whether an instruction has done anything.
+    """
+
+    def __init__(self) -> None:
+        self.changed: dict[int, Variable] = {}
+        self.count = 0
+        # (globals dict's id, name) -> (globals, its source, value)
+        self.globals: dict[tuple[int, str], tuple] = {}
+
+    def touch(self, variable: Variable) -> None:
+        """Notes a change that is about to be made."""
+        self.count += 1
+        if variable.source is not None:
+            self.changed.setdefault(id(variable), variable)
+
+    def set_cell(self, cell: CellVariable, content: Variable | None) -> None:
+        """Stores into a closure cell; None empties it."""
+        if content is None and cell.source is not None:
+            raise GraphBreak("mutation", "a variable shared with a function outside is deleted")
+        self.touch(cell)
+        cell.content = content
+
+    def set_attribute(self, target: ObjectVariable, name: str, value: Variable) -> None:
+        """Sets an attribute in an object's own dictionary or slot."""
+        self.touch(target)
+        # The last write decides the place in the order of attributes only for new ones.
+        target.attributes[name] = value
+
+    def delete_attribute(self, target: ObjectVariable, name: str) -> None:
+        """Deletes an attribute of an object's own."""
+        self.touch(target)
+        target.attributes[name] = DELETED
+
+    def set_function_attribute(self, target: FunctionVariable, name: str, value: Variable) -> None:
+        """Sets an attribute on a function that the frame made."""
+        self.count += 1
+        target.attributes[name] = value
+
+    def set_items(self, target: ListVariable, items: list[Variable]) -> None:
+        """Gives a list new contents."""
+        self.touch(target)
+        target.items = items
+
+    def set_item(self, target: DictVariable, key, key_variable: Variable, value: Variable) -> None:
+        """Sets a dict's item; a new key goes to the end."""
+        self.touch(target)
+        old = target.items.get(key)
+        target.items[key] = (key_variable if old is None else old[0], value)
+        target.absent.discard(key)
+        target.changes.append(("set", key))
+
+    def delete_item(self, target: DictVariable, key) -> None:
+        """Removes a dict's item that is there."""
+        self.touch(target)
+        target.changes.append(("del", key, target.items[key][0]))
+        del target.items[key]
+        target.absent.add(key)
+
+    def clear(self, target: DictVariable) -> None:
+        """Empties a dict."""
+        self.touch(target)
+        target.items.clear()
+        target.absent.clear()
+        target.complete = True
+        target.changes.append(("clear", None))
+
+    def set_members(self, target: SetVariable, items: dict) -> None:
+        """Gives a set new contents."""
+        self.touch(target)
+        target.items = items
+
+    def set_global(self, globals_: dict, source, name: str, value: Variable) -> None:
+        """Stores a global variable."""
+        self.count += 1
+        self.globals[id(globals_), name] = (globals_, source, value)
+
+    def global_stores(self) -> list[tuple]:
+        """(source of the globals, name, value) of every global variable that was stored."""
+        return [(source, key[1], value) for key, (_, source, value) in self.globals.items()]

@@ -1,0 +1,66 @@
+"""Constant folding: which Python callables are pure, and what counts as a plain constant."""
+
+import math
+import operator
+from typing import Any
+
+from .signals import NotConstant
+from .variables import Constant, DictVariable, RangeVariable, Sequence, SetVariable, Variable
+
+_BUILTINS = (
+    abs, ascii, bin, bool, bytes, chr, complex, divmod, float, format, hex, int, len, max, min,
+    oct, ord, pow, range, repr, round, slice, str, sum,
+)  # fmt: skip
+
+# Types whose methods neither change the object nor depend on anything but their arguments.
+_PURE_TYPES = (bool, bytes, complex, float, int, range, slice, str, tuple)
+
+_OPERATORS = (
+    "abs", "add", "and_", "concat", "contains", "countOf", "eq", "floordiv", "ge", "getitem",
+    "gt", "index", "indexOf", "invert", "le", "lshift", "lt", "mod", "mul", "ne", "neg", "not_",
+    "or_", "pos", "pow", "rshift", "sub", "truediv", "truth", "xor", "iadd", "iand", "ifloordiv",
+    "ilshift", "imod", "imul", "ior", "ipow", "irshift", "isub", "itruediv", "ixor",
+)  # fmt: skip
+
+
+def _foldable() -> set[Any]:
+    found: set[Any] = set(_BUILTINS)
+    found |= {getattr(operator, name) for name in _OPERATORS}
+    found |= {f for f in vars(math).values() if callable(f)}
+    found |= {str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, bytes.maketrans}
+    for kind in _PURE_TYPES:
+        for name, member in vars(kind).items():
+            if callable(member) and name not in _IMPURE_METHODS:
+                found.add(member)
+    return found
+
+
+# `__init__` and friends have no value; hash() of a string differs between processes.
+_IMPURE_METHODS = {
+    "__init__", "__new__", "__init_subclass__", "__class_getitem__", "__getattribute__",
+}  # fmt: skip
+
+FOLDABLE: set[Any] = _foldable() - {hash, str.__hash__, bytes.__hash__, tuple.__hash__}
+
+
+def plain(value: Variable) -> Any:
+    """The Python value of a variable that is made of plain constants all through.
+
+    Raises NotConstant otherwise: also for objects known by identity, whose text and hash may
+    differ between processes.
+    """
+    if isinstance(value, Constant):
+        return value.value
+    if isinstance(value, RangeVariable):
+        return value.value
+    if isinstance(value, Sequence):
+        for item in value.items:
+            plain(item)
+        return value.constant()
+    if isinstance(value, DictVariable) and value.complete:
+        return {key: plain(item) for key, (_, item) in value.items.items()}
+    if isinstance(value, SetVariable):
+        for item in value.items.values():
+            plain(item)
+        return value.constant()
+    raise NotConstant(value.describe())

@@ -1,0 +1,66 @@
+"""A frame that is being traced: code, locals, cells, operand stack, position."""
+
+from types import CodeType
+
+from ..package.source import Source
+from .bytecode import Decoded, Instruction, decode
+from .variables import CellVariable, FunctionVariable, Variable
+
+
+class Frame:
+    """One activation of a code object.
+
+    locals: name -> Variable; a name that is missing is unbound. cells: cell and free variables.
+    globals_source: how the globals are reached, None if they cannot be.
+    caller: the frame that inlined this one, None for the entry's own frame.
+    """
+
+    def __init__(
+        self,
+        code: CodeType,
+        globals_: dict,
+        globals_source: Source | None,
+        function: FunctionVariable | None = None,
+        caller: "Frame | None" = None,
+    ):
+        self.decoded: Decoded = decode(code)
+        self.code = code
+        self.globals = globals_
+        self.globals_source = globals_source
+        self.function = function
+        self.caller = caller
+        self.locals: dict[str, Variable] = {}
+        self.cells: dict[str, CellVariable] = {}
+        self.stack: list[Variable] = []
+        self.index = 0
+        self.kw_names: tuple[str, ...] = ()
+        # The step that raised what an except block of the root frame is handling.
+        self.raised_at = -1
+
+    def push(self, value: Variable) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Variable:
+        return self.stack.pop()
+
+    def pop_many(self, count: int) -> list[Variable]:
+        """The topmost `count` values, in the order in which they were pushed."""
+        if not count:
+            return []
+        values = self.stack[-count:]
+        del self.stack[-count:]
+        return values
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.decoded.instructions[self.index]
+
+    @property
+    def place(self) -> str:
+        """Where the frame stands, for people: file, line and function."""
+        return f"{self.code.co_filename}:{self.instruction.line} in {self.code.co_name}"
+
+    def places(self) -> tuple[str, ...]:
+        """The place of every frame from the entry's inwards."""
+        outer = self.caller.places() if self.caller is not None else ()
+        return (*outer, self.place)

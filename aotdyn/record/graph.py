@@ -1,0 +1,282 @@
+"""The graph that is being recorded: operators run on fake tensors, and become nodes."""
+
+import re
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from ..package.graph import Graph, GraphInput, Node, Value, values_in
+from ..package.reference import Import
+from ..package.source import Attribute, Item, Local, Size, Source
+from .graph_ops import method_name
+from .signals import GraphBreak
+from .variables import (
+    Constant,
+    DictVariable,
+    Known,
+    Lazy,
+    RangeVariable,
+    Sequence,
+    SliceVariable,
+    Symbolic,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
+
+_DATA_DEPENDENT = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    GuardOnDataDependentSymNode,
+)
+
+
+class GraphBuilder:
+    """Collects inputs and nodes. Values are known by name; names are unique in the graph."""
+
+    def __init__(self, t):
+        self.t = t
+        self.inputs: dict[str, tuple[GraphInput, Source]] = {}
+        self.nodes: list[Node] = []
+        self._taken: set[str] = set()
+        # Nodes that are dropped when nothing uses them; any other may have an effect (random
+        # state, a check, an update in place).
+        self._pure: set[str] = set()
+        self._variables: dict[int, TensorVariable] = {}
+
+    # -- names -------------------------------------------------------------------------------
+
+    def fresh(self, wanted: str) -> str:
+        """A name that nothing in the graph has."""
+        wanted = re.sub(r"\W", "_", wanted).strip("_") or "value"
+        if wanted[0].isdigit():
+            wanted = f"_{wanted}"
+        name, count = wanted, 1
+        while name in self._taken or name in _RESERVED:
+            name, count = f"{wanted}_{count}", count + 1
+        self._taken.add(name)
+        return name
+
+    def tensor_name(self, variable: TensorVariable) -> str:
+        """The name of a tensor; one that came in becomes an input on first use."""
+        if variable.node is None:
+            variable.node = self.fresh(source_name(variable.source))
+            spec = self.t.shapes.tensor_input(variable.node, variable)
+            self.inputs[variable.node] = (spec, variable.source)
+        return variable.node
+
+    def symbol_name(self, variable: Symbolic) -> str:
+        """The name of a symbolic number; made on first use."""
+        if variable.node is None:
+            if variable.make is not None:
+                variable.node = variable.make()
+            else:
+                variable.node = self.fresh(source_name(variable.source))
+                spec = GraphInput(variable.node, "int", value=str(variable.value.node._expr))
+                self.inputs[variable.node] = (spec, variable.source)
+        return variable.node
+
+    # -- recording ---------------------------------------------------------------------------
+
+    def register(self, variable: TensorVariable) -> TensorVariable:
+        """Makes a tensor known by its fake, so that an operator that returns its argument gives
+        the same variable back."""
+        self._variables[id(variable.fake)] = variable
+        return variable
+
+    def call(self, operation: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        """Runs an operator on fakes and records it.
+
+        Raises GraphBreak where the result depends on data or the operator fails.
+        """
+        fake_args = [self._fake(arg) for arg in args]
+        fake_kwargs = {key: self._fake(arg) for key, arg in kwargs.items()}
+        result = self.run(operation, fake_args, fake_kwargs)
+        return self._record(operation, args, kwargs, result)
+
+    def run(self, operation: Any, args: list, kwargs: dict) -> Any:
+        """Runs a function on fakes. Raises GraphBreak where it needs data or fails."""
+        name = getattr(operation, "__name__", str(operation))
+        try:
+            with self.t.shapes.fake_mode, self.t.shapes.at(self.t.here):
+                return operation(*args, **kwargs)
+        except _DATA_DEPENDENT as error:
+            raise GraphBreak("data_dependent", name) from error
+        except UnsupportedOperatorException as error:
+            raise GraphBreak("torch_refused", f"{name}: {error}") from error
+        except Exception as error:
+            detail = str(error).strip().splitlines()
+            raise GraphBreak(
+                "fake_failed", f"{name}: {detail[0] if detail else type(error).__name__}"
+            ) from error
+
+    def _record(self, operation: Any, args, kwargs, result: Any) -> Variable:
+        known = self._variables.get(id(result)) if isinstance(result, torch.Tensor) else None
+        if known is None and not _belongs_in_graph(result):
+            return self.t.wrap_result(result)
+        target = method_name(operation)
+        if target is None:
+            target = self.t.references.to(operation)
+            wanted = getattr(operation, "__name__", "value")
+        else:
+            wanted = target
+        node = self.add(
+            wanted,
+            target,
+            tuple(self._argument(arg) for arg in args),
+            tuple((key, self._argument(arg)) for key, arg in kwargs.items()),
+        )
+        if known is not None:
+            return known
+        return self.wrap(result, node)
+
+    def add(self, wanted: str, target, args: tuple, kwargs: tuple = ()) -> str:
+        """Appends a node and returns its name."""
+        name = self.fresh(wanted)
+        self.nodes.append(Node(name, target, args, kwargs, self.t.here))
+        return name
+
+    def add_pure(self, wanted: str, target, args: tuple) -> str:
+        """Appends a node that is dropped if nothing uses it, and returns its name."""
+        name = self.add(wanted, target, args)
+        self._pure.add(name)
+        return name
+
+    def wrap(self, result: Any, node: str) -> Variable:
+        """The variable for what a node gives."""
+        if isinstance(result, torch.Tensor):
+            known = self._variables.get(id(result))
+            if known is not None:
+                return known
+            return self.register(self.t.new(TensorVariable(result, node, cls=_class_of(result))))
+        if isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool):
+            self._pure.add(node)
+            return self.t.new(Symbolic(result, node))
+        if isinstance(result, tuple | list):
+            items = []
+            for index, part in enumerate(result):
+                if _belongs_in_graph(part) and part is not None:
+                    item = self.add_pure("getitem", _GETITEM, (Value(node), index))
+                    items.append(self.wrap(part, item))
+                else:
+                    items.append(self.t.wrap_result(part))
+            if type(result) is list:
+                return self.t.wrap_list(items)
+            return self.t.new(TupleVariable(items, cls=type(result)))
+        if result is None:
+            return Constant(None)
+        raise GraphBreak("torch_refused", f"an operator gave {type(result).__name__}")
+
+    # -- arguments ---------------------------------------------------------------------------
+
+    def _fake(self, arg: Variable) -> Any:
+        """An argument for running an operator on fakes."""
+        arg = self.t.realize(arg) if type(arg) is Lazy else arg
+        if isinstance(arg, TensorVariable):
+            return arg.fake
+        if isinstance(arg, Symbolic):
+            return arg.value
+        if isinstance(arg, Constant | Known | RangeVariable):
+            return arg.constant()
+        if isinstance(arg, SliceVariable):
+            return slice(*map(self._fake, arg.items))
+        if isinstance(arg, TupleVariable):
+            items = tuple(map(self._fake, arg.items))
+            return items if arg.cls in (tuple, torch.Size) else arg.constant()
+        if isinstance(arg, Sequence):
+            return [self._fake(item) for item in arg.items]
+        if isinstance(arg, DictVariable):
+            self.t.complete(arg)
+            return {key: self._fake(item) for key, (_, item) in arg.items.items()}
+        raise GraphBreak("torch_refused", f"an argument that is a {arg.describe()}")
+
+    def _argument(self, arg: Variable) -> Any:
+        """An argument as it stands in a node."""
+        arg = self.t.realize(arg) if type(arg) is Lazy else arg
+        if isinstance(arg, TensorVariable):
+            return Value(self.tensor_name(arg))
+        if isinstance(arg, Symbolic):
+            return Value(self.symbol_name(arg))
+        if isinstance(arg, Known):
+            return self.t.references.to(arg.value)
+        if isinstance(arg, Constant):
+            return arg.value
+        if isinstance(arg, RangeVariable):
+            return list(arg.value)
+        if isinstance(arg, SliceVariable):
+            return slice(*map(self._argument, arg.items))
+        if isinstance(arg, TupleVariable):
+            return tuple(map(self._argument, arg.items))
+        if isinstance(arg, Sequence):
+            return [self._argument(item) for item in arg.items]
+        return {key: self._argument(item) for key, (_, item) in arg.items.items()}
+
+    # -- the result --------------------------------------------------------------------------
+
+    def finish(self, outputs: list[str], grad: bool) -> Graph | None:
+        """The graph with these outputs, without what nothing needs; None if nothing is left."""
+        nodes = self._needed(set(outputs))
+        if not nodes and not outputs:
+            return None
+        used = set(outputs)
+        for node in nodes:
+            used.update(values_in((node.args, dict(node.kwargs))))
+        inputs = tuple(spec for name, (spec, _) in self.inputs.items() if name in used)
+        symbols, relations = self.t.shapes.facts()
+        return Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad)
+
+    def _needed(self, used: set[str]) -> list[Node]:
+        kept: list[Node] = []
+        for node in reversed(self.nodes):
+            if node.name in used or node.name not in self._pure:
+                kept.append(node)
+                used.update(values_in((node.args, dict(node.kwargs))))
+        return kept[::-1]
+
+    def input_source(self, name: str) -> Source:
+        """The source of an input."""
+        return self.inputs[name][1]
+
+
+_RESERVED = {"graph", "True", "False", "None", "lambda", "in", "is", "if", "not", "and", "or"}
+
+_GETITEM = Import("operator", "getitem")
+
+
+def _belongs_in_graph(result: Any) -> bool:
+    """Whether a result must come out of the graph; the rest follows from what is guarded."""
+    if result is None:
+        return True
+    if isinstance(result, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool):
+        return True
+    if isinstance(result, tuple | list):
+        return any(_belongs_in_graph(part) and part is not None for part in result)
+    return False
+
+
+def _class_of(result: torch.Tensor) -> type:
+    return torch.nn.Parameter if isinstance(result, torch.nn.Parameter) else torch.Tensor
+
+
+def source_name(source: Source | None) -> str:
+    """A readable name for a value that comes from the frame: its path without punctuation."""
+    parts: list[str] = []
+    while source is not None:
+        if isinstance(source, Local):
+            parts.append(source.name)
+        elif isinstance(source, Attribute):
+            if source.name not in ("__dict__", "cell_contents"):
+                parts.append(source.name)
+        elif isinstance(source, Item):
+            if source.key not in ("_parameters", "_buffers", "_modules"):
+                parts.append(str(source.key))
+        elif isinstance(source, Size):
+            parts.append(f"size_{source.dim}")
+        source = source.base
+    return "_".join(reversed(parts)) or "value"

@@ -1,0 +1,67 @@
+"""The interpreter's loop and the unwinding of exceptions; the instructions are in `opcodes/`.
+
+A handler moves values and returns None (go on), a byte offset (jump), `Return` or `Yield`.
+"""
+
+from .bytecode import Instruction
+from .frame import Frame
+from .opcodes import HANDLERS, REFUSED
+from .opcodes.control import Return, Yield
+from .signals import GraphBreak, Raised
+from .variables import Constant
+
+# A trace this long is an unrolled loop that nobody wants compiled.
+INSTRUCTION_LIMIT = 2_000_000
+
+
+def run(t, frame: Frame) -> Return | Yield:
+    """Runs a frame until it returns or yields.
+
+    Raises GraphBreak, and Raised for an exception that the frame does not handle.
+    """
+    instructions = frame.decoded.instructions
+    at = frame.decoded.at
+    while True:
+        ins = instructions[frame.index]
+        t.before_instruction(frame, ins)
+        try:
+            outcome = step(t, frame, ins)
+        except GraphBreak as cause:
+            cause.places = cause.places or frame.places()
+            raise
+        except Raised as raised:
+            outcome = unwind(t, frame, ins, raised)
+        if outcome is None:
+            frame.index += 1
+        elif type(outcome) is int:
+            frame.index = at[outcome]
+        else:
+            if type(outcome) is Yield:
+                frame.index += 1
+            return outcome
+
+
+def step(t, frame: Frame, ins: Instruction) -> Return | Yield | int | None:
+    """Executes one instruction."""
+    handler = HANDLERS.get(ins.opname)
+    if handler is None:
+        reason, detail = REFUSED[ins.opname]
+        raise GraphBreak(reason, detail)
+    return handler(t, frame, ins)
+
+
+def unwind(t, frame: Frame, ins: Instruction, raised: Raised) -> int:
+    """Moves to the handler of an exception, as the exception table says; returns its offset.
+
+    Raises the exception again where the frame has none.
+    """
+    entry = frame.decoded.handler(ins.offset)
+    if entry is None:
+        raise raised
+    if frame.caller is None:
+        frame.raised_at = t.step
+    del frame.stack[entry.depth :]
+    if entry.lasti:
+        frame.push(Constant(ins.offset))
+    frame.push(raised.value)
+    return entry.target

@@ -1,0 +1,81 @@
+"""Global and builtin names, and imports."""
+
+import builtins
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+from ..package.reference import Globals, Import
+from ..package.source import Attribute, Bound, Item, Source
+from .frame import Frame
+from .operation import apply
+from .signals import GraphBreak
+from .variables import Constant, Known, Variable
+
+_BUILTINS = Attribute(Bound(Import("builtins")), "__dict__")
+
+
+class Namespaces:
+    """Looks names up as a frame does, and guards that they still mean the same."""
+
+    def __init__(self, t):
+        self.t = t
+
+    def load_global(self, frame: Frame, name: str) -> Variable:
+        """A global variable, or a builtin where there is none."""
+        stored = self.t.effects.globals.get((id(frame.globals), name))
+        if stored is not None:
+            return stored[2]
+        source = self._source(frame)
+        if name in frame.globals:
+            return self.t.lazy(frame.globals[name], Item(source, name))
+        scope = frame.globals.get("__builtins__", builtins)
+        scope = vars(scope) if isinstance(scope, ModuleType) else scope
+        if name not in scope:
+            self.t.raise_exception(NameError, f"name {name!r} is not defined")
+        if scope is not vars(builtins):
+            raise GraphBreak("no_source", f"builtins of its own for {name}")
+        self.t.guard("LACKS", source, name)
+        return self.t.lazy(scope[name], Item(_BUILTINS, name))
+
+    def store_global(self, frame: Frame, name: str, value: Variable) -> None:
+        """Stores a global variable; it is written back after the graph."""
+        self.t.effects.set_global(frame.globals, self._source(frame), name, value)
+
+    def _source(self, frame: Frame) -> Source:
+        if frame.globals_source is None:
+            raise GraphBreak("no_source", f"the globals of {frame.code.co_qualname}")
+        return frame.globals_source
+
+    def import_name(
+        self, frame: Frame, name: str, level: int, from_list: tuple[str, ...] | None
+    ) -> Variable:
+        """The module that an import statement binds, if it has been imported before."""
+        if level:
+            package = frame.globals.get("__package__") or ""
+            name = importlib.util.resolve_name("." * level + name, package)
+        module = sys.modules.get(name)
+        if module is None:
+            raise GraphBreak("import", name)
+        if not from_list:
+            name = name.partition(".")[0]
+        return Known(sys.modules[name], Bound(Import(name)))
+
+    def import_from(self, module: Variable, name: str) -> Variable:
+        """What `from module import name` binds."""
+        known = self.t.realize(module)
+        if not isinstance(known, Known) or not hasattr(known.value, name):
+            raise GraphBreak("import", name)
+        return apply(self.t, getattr, [known, Constant(name)])
+
+
+def globals_source(globals_: dict[str, Any], entry_globals: dict[str, Any]) -> Source | None:
+    """How the globals of a function are reached: they are a module's dictionary."""
+    if globals_ is entry_globals:
+        return Bound(Globals())
+    name = globals_.get("__name__")
+    module = sys.modules.get(name) if isinstance(name, str) else None
+    if module is not None and vars(module) is globals_:
+        return Attribute(Bound(Import(name)), "__dict__")
+    return None

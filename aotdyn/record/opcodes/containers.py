@@ -1,0 +1,171 @@
+"""Building and unpacking containers, and the instructions of pattern matching."""
+
+import collections.abc
+import operator
+
+from ..operation import apply, call_method, iterate, key_of
+from ..variables import Constant, DictVariable, Known, ListVariable, SetVariable, TupleVariable
+from .table import opcode
+
+
+@opcode
+def BUILD_TUPLE(t, frame, ins):
+    frame.push(t.new(TupleVariable(frame.pop_many(ins.arg))))
+
+
+@opcode
+def BUILD_LIST(t, frame, ins):
+    frame.push(t.new(ListVariable(frame.pop_many(ins.arg))))
+
+
+@opcode
+def BUILD_SET(t, frame, ins):
+    items = frame.pop_many(ins.arg)
+    frame.push(t.new(SetVariable({key_of(t, item): item for item in items})))
+
+
+@opcode
+def BUILD_MAP(t, frame, ins):
+    flat = frame.pop_many(2 * ins.arg)
+    result = t.new(DictVariable())
+    for key, value in zip(flat[::2], flat[1::2], strict=True):
+        apply(t, operator.setitem, [result, key, value])
+    frame.push(result)
+
+
+@opcode
+def BUILD_CONST_KEY_MAP(t, frame, ins):
+    keys = frame.pop().constant()
+    values = frame.pop_many(ins.arg)
+    items = {key: (Constant(key), value) for key, value in zip(keys, values, strict=True)}
+    frame.push(t.new(DictVariable(items)))
+
+
+@opcode
+def LIST_APPEND(t, frame, ins):
+    item = frame.pop()
+    apply(t, list.append, [frame.stack[-ins.arg], item])
+
+
+@opcode
+def LIST_EXTEND(t, frame, ins):
+    items = frame.pop()
+    apply(t, list.extend, [frame.stack[-ins.arg], items])
+
+
+@opcode
+def SET_ADD(t, frame, ins):
+    item = frame.pop()
+    apply(t, set.add, [frame.stack[-ins.arg], item])
+
+
+@opcode
+def SET_UPDATE(t, frame, ins):
+    items = frame.pop()
+    apply(t, set.update, [frame.stack[-ins.arg], items])
+
+
+@opcode
+def MAP_ADD(t, frame, ins):
+    key, value = frame.pop_many(2)
+    apply(t, operator.setitem, [frame.stack[-ins.arg], key, value])
+
+
+@opcode
+def DICT_UPDATE(t, frame, ins):
+    other = frame.pop()
+    apply(t, dict.update, [frame.stack[-ins.arg], other])
+
+
+@opcode
+def DICT_MERGE(t, frame, ins):
+    """As DICT_UPDATE, for `**kwargs` of a call: a key that is there already is an error."""
+    other = frame.pop()
+    target = t.realize(frame.stack[-ins.arg])
+    keys = iterate(t, call_method(t, other, "keys"))
+    for key in keys:
+        if key_of(t, key) in target.items:
+            t.raise_exception(TypeError, f"multiple values for keyword argument {key.constant()}")
+        apply(t, operator.setitem, [target, key, apply(t, operator.getitem, [other, key])])
+
+
+@opcode
+def UNPACK_SEQUENCE(t, frame, ins):
+    items = iterate(t, frame.pop(), limit=ins.arg + 1)
+    if len(items) != ins.arg:
+        problem = "too many" if len(items) > ins.arg else "not enough"
+        t.raise_exception(ValueError, f"{problem} values to unpack (expected {ins.arg})")
+    frame.stack.extend(reversed(items))
+
+
+@opcode
+def UNPACK_EX(t, frame, ins):
+    before, after = ins.arg & 0xFF, ins.arg >> 8
+    items = iterate(t, frame.pop())
+    if len(items) < before + after:
+        t.raise_exception(ValueError, "not enough values to unpack")
+    middle = items[before : len(items) - after]
+    tail = items[len(items) - after :]
+    frame.stack.extend(reversed(tail))
+    frame.push(t.new(ListVariable(middle)))
+    frame.stack.extend(reversed(items[:before]))
+
+
+# -- pattern matching ------------------------------------------------------------
+
+
+@opcode
+def MATCH_MAPPING(t, frame, ins):
+    mapping = Known(collections.abc.Mapping)
+    frame.push(apply(t, isinstance, [frame.stack[-1], mapping]))
+
+
+@opcode
+def MATCH_SEQUENCE(t, frame, ins):
+    kind = t.realize(frame.stack[-1]).type
+    is_sequence = issubclass(kind, collections.abc.Sequence)
+    frame.push(Constant(is_sequence and not issubclass(kind, str | bytes | bytearray)))
+
+
+@opcode
+def MATCH_KEYS(t, frame, ins):
+    subject, keys = frame.stack[-2:]
+    values = []
+    for key in t.realize(keys).items:
+        if not apply(t, operator.contains, [subject, key]).constant():
+            frame.push(Constant(None))
+            return
+        values.append(apply(t, operator.getitem, [subject, key]))
+    frame.push(t.new(TupleVariable(values)))
+
+
+@opcode
+def MATCH_CLASS(t, frame, ins):
+    subject, cls, names = frame.pop_many(3)
+    if not apply(t, isinstance, [subject, cls]).constant():
+        frame.push(Constant(None))
+        return
+    kind = t.realize(cls).constant()
+    positional = ins.arg
+    attributes: list[str] = []
+    values = []
+    if positional:
+        matched = getattr(kind, "__match_args__", None)
+        if matched is None and positional == 1 and kind in _SELF_MATCHING:
+            values.append(subject)
+        elif not matched or len(matched) < positional:
+            t.raise_exception(TypeError, f"{kind.__name__}() accepts fewer positional patterns")
+        else:
+            attributes += matched[:positional]
+    for name in [*attributes, *t.constant(names)]:
+        if not apply(t, hasattr, [subject, Constant(name)]).constant():
+            frame.push(Constant(None))
+            return
+        values.append(apply(t, getattr, [subject, Constant(name)]))
+    frame.push(t.new(TupleVariable(values)))
+
+
+# Classes whose single positional pattern matches the subject itself (PEP 634).
+_SELF_MATCHING = {
+    bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple,
+}  # fmt: skip

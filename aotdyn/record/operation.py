@@ -1,0 +1,348 @@
+"""The one place where things happen to values: `apply(t, operation, arguments)`.
+
+In this order: a rule for (operation, kind); constants fold; a tensor or symbol goes to the graph;
+the special method of a user's class; a Python function is inlined; else the graph breaks.
+"""
+
+import operator
+from types import FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from .folding import FOLDABLE, plain
+from .graph_ops import is_factory, is_graph_operation
+from .rules.table import ADVANCE, find
+from .signals import GraphBreak, NotConstant, Raised
+from .variables import (
+    Constant,
+    ExceptionVariable,
+    FunctionVariable,
+    IteratorVariable,
+    Known,
+    Lazy,
+    MethodVariable,
+    ObjectVariable,
+    Opaque,
+    Sequence,
+    Symbolic,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
+
+# operator -> (special method, its reflection or None)
+BINARY_METHODS: dict[Any, tuple[str, str | None]] = {
+    getattr(operator, name.strip("_")): (f"__{name.strip('_')}__", f"__r{name.strip('_')}__")
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift",
+                 "rshift", "xor")
+} | {
+    operator.and_: ("__and__", "__rand__"),
+    operator.or_: ("__or__", "__ror__"),
+    divmod: ("__divmod__", "__rdivmod__"),
+    operator.eq: ("__eq__", "__eq__"),
+    operator.ne: ("__ne__", "__ne__"),
+    operator.lt: ("__lt__", "__gt__"),
+    operator.gt: ("__gt__", "__lt__"),
+    operator.le: ("__le__", "__ge__"),
+    operator.ge: ("__ge__", "__le__"),
+}  # fmt: skip
+
+INPLACE_METHODS: dict[Any, tuple[str, Any]] = {
+    getattr(operator, f"i{name.strip('_')}"): (f"__i{name.strip('_')}__", getattr(operator, name))
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift",
+                 "rshift", "xor", "and_", "or_")
+}  # fmt: skip
+
+UNARY_METHODS: dict[Any, str] = {
+    operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__",
+    abs: "__abs__", len: "__len__", operator.getitem: "__getitem__", reversed: "__reversed__",
+    operator.setitem: "__setitem__", operator.delitem: "__delitem__",
+    operator.contains: "__contains__", iter: "__iter__", next: "__next__", format: "__format__",
+    round: "__round__", operator.index: "__index__", int: "__int__", float: "__float__",
+    complex: "__complex__", repr: "__repr__", str: "__str__", bytes: "__bytes__",
+    hash: "__hash__",
+}  # fmt: skip
+
+# What may be computed on symbolic numbers without fixing their value.
+SYMBOLIC = {
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.neg, operator.pos, operator.eq, operator.ne, operator.lt, operator.le, operator.gt,
+    operator.ge, abs, torch.sym_max, torch.sym_min, torch.sym_float, torch.sym_int,
+    torch.sym_not, torch.sym_ite, torch.sym_sum,
+}  # fmt: skip
+
+
+def apply(
+    t, operation: Any, args: list[Variable], kwargs: dict[str, Variable] | None = None
+) -> Variable:
+    """What `operation(*args, **kwargs)` gives.
+
+    Raises GraphBreak where that cannot be traced, Raised where the program raises.
+    """
+    kwargs = kwargs or {}
+    first = None
+    if args:
+        first = t.realize(args[0])
+        args = [first, *args[1:]]
+    rule = find(operation, first)
+    if rule is not None:
+        result = rule(t, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    args = [t.realize(arg) for arg in args]
+    kwargs = {key: t.realize(arg) for key, arg in kwargs.items()}
+    if operation in FOLDABLE:
+        folded = fold(t, operation, args, kwargs)
+        if folded is not None:
+            return folded
+    if goes_to_graph(t, operation, args, kwargs):
+        return t.graph.call(operation, args, kwargs)
+    return _by_protocol(t, operation, args, kwargs)
+
+
+def _by_protocol(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable:
+    """User classes, symbols that must become constants, Python functions; else a break."""
+    result = special(t, operation, args)
+    if result is not None:
+        return result
+    if any(isinstance(arg, Symbolic) for arg in (*args, *kwargs.values())) and (
+        operation in FOLDABLE or find(operation, Constant(0)) is not None
+    ):
+        return apply(t, operation, *t.specialized(args, kwargs))
+    if isinstance(operation, FunctionType):
+        return t.inline_live(operation, args, kwargs)
+    raise GraphBreak(*refusal(operation, args))
+
+
+def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:
+    """The reason for which an operation without a rule breaks the graph."""
+    name = getattr(operation, "__qualname__", None) or getattr(operation, "__name__", "call")
+    kinds = ", ".join(t.describe() for t in args)
+    if any(isinstance(arg, Opaque) for arg in args):
+        return "unknown_type", f"{name}({kinds})"
+    if getattr(operation, "__module__", None) == "_operator" or operation in UNARY_METHODS:
+        return "unknown_operation", f"{name}({kinds})"
+    return "builtin_call", name
+
+
+def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | None:
+    """Computes an operation whose arguments are all plain constants; None where they are not."""
+    try:
+        values = [plain(arg) for arg in args]
+        named = {key: plain(arg) for key, arg in kwargs.items()}
+    except NotConstant:
+        return None
+    try:
+        result = operation(*values, **named)
+    except Exception as error:
+        # The traced program would raise the same: its own handlers may catch it.
+        raise Raised(t.exception(type(error), *error.args)) from None
+    return t.wrap_result(result)
+
+
+def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool:
+    """Whether an operation becomes a node."""
+    tensors, symbols = holds(t, (*args, *kwargs.values()))
+    if tensors:
+        return is_graph_operation(operation)
+    if symbols and operation in SYMBOLIC:
+        return True
+    return is_factory(operation)
+
+
+def holds(t, args) -> tuple[bool, bool]:
+    """Whether there are tensors, and symbols, in arguments and the containers among them."""
+    tensors = symbols = False
+    for arg in args:
+        if type(arg) is Lazy:
+            arg = t.realize(arg)
+        if isinstance(arg, TensorVariable):
+            tensors = True
+        elif isinstance(arg, Symbolic):
+            symbols = True
+        elif isinstance(arg, Sequence):
+            inner = holds(t, arg.items)
+            tensors, symbols = tensors or inner[0], symbols or inner[1]
+    return tensors, symbols
+
+
+# -- special methods ------------------------------------------------------------
+
+
+def special(t, operation: Any, args: list[Variable]) -> Variable | None:
+    """The operation by the special methods of a user's class; None if none is involved."""
+    if operation in BINARY_METHODS and len(args) == 2:
+        return _binary(t, operation, *args)
+    if operation in INPLACE_METHODS and len(args) == 2:
+        name, plain_operator = INPLACE_METHODS[operation]
+        if isinstance(args[0], ObjectVariable) and has_special(args[0], name):
+            result = call_method(t, args[0], name, [args[1]], on_class=True)
+            if not _not_implemented(result):
+                return result
+        return apply(t, plain_operator, args)
+    if operation in UNARY_METHODS and args and isinstance(args[0], ObjectVariable):
+        name = UNARY_METHODS[operation]
+        if has_special(args[0], name):
+            return call_method(t, args[0], name, args[1:], on_class=True)
+    return None
+
+
+def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | None:
+    """`left OP right`, with the reflected method tried first where CPython does so."""
+    name, reflected = BINARY_METHODS[operation]
+    tries = []
+    if isinstance(left, ObjectVariable) and has_special(left, name):
+        tries.append((left, name, right))
+    if isinstance(right, ObjectVariable) and reflected and has_special(right, reflected):
+        attempt = (right, reflected, left)
+        newer = right.type is not left.type and issubclass(right.type, left.type)
+        same = right.type is left.type and name != reflected
+        if newer and getattr(right.type, reflected) is not getattr(left.type, reflected, None):
+            tries.insert(0, attempt)
+        elif not same:
+            tries.append(attempt)
+    for self_, method, other in tries:
+        result = call_method(t, self_, method, [other], on_class=True)
+        if not _not_implemented(result):
+            return result
+    if operation in (operator.eq, operator.ne) and (
+        isinstance(left, ObjectVariable) or isinstance(right, ObjectVariable)
+    ):
+        return apply(t, operator.is_ if operation is operator.eq else operator.is_not,
+                     [left, right])  # fmt: skip
+    return None
+
+
+def _not_implemented(value: Variable) -> bool:
+    return isinstance(value, Constant) and value.value is NotImplemented
+
+
+def has_special(value: ObjectVariable, name: str) -> bool:
+    """Whether the class of an object defines a special method itself (not `object`)."""
+    method = getattr(value.type, name, None)
+    return method is not None and method is not getattr(object, name, None)
+
+
+def special_method(t, value: Variable, name: str) -> Variable:
+    """A special method, looked up on the type as CPython does, bound to the value."""
+    value = t.realize(value)
+    if isinstance(value, ObjectVariable):
+        return t.class_attribute(value, name)
+    return apply(t, getattr, [value, Constant(name)])
+
+
+def call_method(
+    t, value: Variable, name: str, args: list[Variable] | None = None, on_class: bool = False
+) -> Variable:
+    """`value.name(*args)`; with `on_class` the method is looked up on the type."""
+    value = t.realize(value)
+    method = (
+        special_method(t, value, name) if on_class else apply(t, getattr, [value, Constant(name)])
+    )
+    return call(t, method, args or [])
+
+
+# -- calls ------------------------------------------------------------
+
+
+def call(
+    t, function: Variable, args: list[Variable], kwargs: dict[str, Variable] | None = None
+) -> Variable:
+    """What calling a variable gives."""
+    kwargs = kwargs or {}
+    function = t.realize(function)
+    if isinstance(function, MethodVariable):
+        return call(t, function.function, [function.self_, *args], kwargs)
+    if isinstance(function, FunctionVariable):
+        if function.live is not None:
+            return t.call_live(function, args, kwargs)
+        return t.inline(function, args, kwargs)
+    if isinstance(function, Known):
+        value = function.value
+        if isinstance(value, type):
+            return t.construct(value, args, kwargs)
+        if isinstance(value, MethodType):
+            bound = t.wrap_bound(value)
+            return call(t, bound, args, kwargs)
+        return apply(t, value, args, kwargs)
+    if isinstance(function, ObjectVariable):
+        return t.call_object(function, args, kwargs)
+    raise GraphBreak("unknown_call", function.describe())
+
+
+# -- truth and iteration ------------------------------------------------------------
+
+
+def truth(t, value: Variable) -> bool:
+    """`bool(value)` for a branch. Raises GraphBreak("tensor_branch") for a tensor."""
+    result = t.realize(apply(t, bool, [value]))
+    if isinstance(result, Symbolic):
+        return t.shapes.decide(result)
+    return bool(result.constant())
+
+
+def advance(t, iterator: Variable) -> Variable | None:
+    """The next value of an iterator, or None when it is exhausted."""
+    iterator = t.realize(iterator)
+    rule = ADVANCE.get(type(iterator))
+    if rule is not None:
+        return rule(t, iterator)
+    if isinstance(iterator, ObjectVariable):
+        try:
+            return call_method(t, iterator, "__next__", on_class=True)
+        except Raised as raised:
+            if issubclass(raised.value.type, StopIteration):
+                return None
+            raise
+    raise GraphBreak("live_iterator", iterator.describe())
+
+
+def iterate(t, value: Variable, limit: int | None = None) -> list[Variable]:
+    """The values of an iterable, at most `limit` of them where that is given."""
+    value = t.realize(value)
+    if isinstance(value, Sequence) and not isinstance(value, IteratorVariable):
+        return list(value.items)
+    iterator = apply(t, iter, [value])
+    values: list[Variable] = []
+    while limit is None or len(values) < limit:
+        item = advance(t, iterator)
+        if item is None:
+            break
+        values.append(item)
+    return values
+
+
+def key_of(t, value: Variable) -> Any:
+    """What stands for a value as a key of a dict or set.
+
+    Constants and objects known by identity stand for themselves, objects with the default hash
+    are their variable. Raises GraphBreak("hash") where the hash is not known.
+    """
+    value = t.realize(value)
+    if isinstance(value, Symbolic):
+        value = t.shapes.specialize(value)
+    if isinstance(value, TupleVariable):
+        parts = tuple(key_of(t, item) for item in value.items)
+        return parts if value.cls is tuple else value.cls(parts)
+    if isinstance(value, ExceptionVariable):
+        raise GraphBreak("hash", value.describe())
+    if isinstance(value, ObjectVariable) and _hashes_by_identity(value.type):
+        return value
+    if isinstance(value, FunctionVariable):
+        return value.live if value.live is not None else value
+    if isinstance(value, TensorVariable):
+        return value
+    try:
+        key = value.constant()
+        hash(key)
+    except (NotConstant, TypeError):
+        raise GraphBreak("hash", value.describe()) from None
+    return key
+
+
+def _hashes_by_identity(cls: type) -> bool:
+    return (
+        getattr(cls, "__hash__", None) is object.__hash__
+        and getattr(cls, "__eq__", None) is object.__eq__
+    )

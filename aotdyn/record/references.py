@@ -1,0 +1,119 @@
+"""Finds a reference for a live object: a name by which another process gets the same one."""
+
+import builtins
+import functools
+import inspect
+import math
+import operator
+import sys
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from ..package.reference import Import, Live, Reference
+from ..package.variant import code_hash
+
+# Where objects that do not know their own module are looked for.
+_PLACES = (
+    torch, F, torch.linalg, torch.fft, torch.special, torch._C, torch._C._nn, torch._C._linalg,
+    torch._C._fft, torch._C._special, builtins, operator, math,
+)  # fmt: skip
+
+
+# Modules of C whose objects are known under a public name.
+_PUBLIC = {"_operator": "operator", "_functools": "functools", "_collections": "collections"}
+
+
+@functools.cache
+def _homeless() -> dict[int, Import]:
+    found: dict[int, Import] = {}
+    for place in _PLACES:
+        for name, value in list(vars(place).items()):
+            if isinstance(value, BuiltinFunctionType | FunctionType | type):
+                found.setdefault(id(value), Import(place.__name__, name))
+    return found
+
+
+def importable(value: Any) -> Import | None:
+    """The import that gives exactly this object, or None."""
+    if isinstance(value, ModuleType):
+        name = value.__name__
+        return Import(name) if sys.modules.get(name) is value else None
+    if isinstance(value, torch._ops.OpOverload):
+        packet, overload = value._schema.name.replace("::", "."), value._overloadname
+        return _checked(Import("torch", f"ops.{packet}.{overload}"), value)
+    if isinstance(value, torch._ops.OpOverloadPacket):
+        return _checked(
+            Import("torch", f"ops.{value._qualified_op_name.replace('::', '.')}"), value
+        )
+    module = getattr(value, "__module__", None)
+    qualname = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if isinstance(module, str) and isinstance(qualname, str) and "<" not in qualname:
+        module = _PUBLIC.get(module, module)
+        found = _checked(Import(module, qualname), value)
+        if found is not None:
+            return found
+    owner = getattr(value, "__objclass__", None)
+    if isinstance(owner, type):
+        base = importable(owner)
+        if base is not None and isinstance(base, Import):
+            return _checked(Import(base.module, f"{base.qualname}.{value.__name__}"), value)
+    return _homeless().get(id(value)) or _enum_member(value)
+
+
+def _enum_member(value: Any) -> Import | None:
+    name = getattr(value, "name", None)
+    if isinstance(name, str) and hasattr(type(value), "__members__"):
+        owner = importable(type(value))
+        if owner is not None:
+            return _checked(Import(owner.module, f"{owner.qualname}.{name}"), value)
+    return None
+
+
+def _checked(reference: Import, value: Any) -> Import | None:
+    """The reference, if it resolves to the very object."""
+    if reference.module not in sys.modules:
+        return None
+    found: Any = sys.modules[reference.module]
+    for part in reference.qualname.split("."):
+        try:
+            found = (
+                inspect.getattr_static(found, part)
+                if isinstance(found, type)
+                else getattr(found, part)
+            )
+        except AttributeError:
+            return None
+    if isinstance(found, staticmethod):
+        found = found.__func__
+    return reference if found is value else None
+
+
+class References:
+    """The references of one variant; objects without a name become `Live`, an obstacle to
+    packaging. `codes` lists the functions whose code the variant relies on."""
+
+    def __init__(self) -> None:
+        self.live: list[Any] = []
+        self._live_by_id: dict[int, Live] = {}
+        self.codes: dict[Import, str] = {}
+
+    def to(self, value: Any) -> Reference:
+        """A reference to an object."""
+        found = importable(value)
+        if found is not None:
+            return found
+        known = self._live_by_id.get(id(value))
+        if known is None:
+            what = getattr(value, "__qualname__", None) or type(value).__qualname__
+            known = Live(str(what), len(self.live))
+            self.live.append(value)
+            self._live_by_id[id(value)] = known
+        return known
+
+    def rely_on_code(self, function: FunctionType | MethodType, reference: Import) -> None:
+        """Notes that the function's code was inlined: it is verified when the variant is linked."""
+        if reference not in self.codes:
+            self.codes[reference] = code_hash(function.__code__)

@@ -1,0 +1,420 @@
+"""Rules for builtin functions and operators that are the same for many kinds of values."""
+
+import builtins
+import inspect
+import operator
+import typing
+from types import NoneType
+
+from ...package.source import Bound
+from ..operation import advance, apply, call, call_method, has_special, iterate, truth
+from ..signals import GraphBreak, Raised
+from ..variables import (
+    CellVariable,
+    Constant,
+    DictVariable,
+    ExceptionVariable,
+    FunctionVariable,
+    IteratorVariable,
+    Known,
+    MethodVariable,
+    ObjectVariable,
+    Opaque,
+    RangeVariable,
+    Sequence,
+    SetVariable,
+    SliceVariable,
+    SuperVariable,
+    Symbolic,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+    ViewVariable,
+)
+from .table import rule
+
+# -- types ------------------------------------------------------------
+
+
+def classes_of(t, kinds: Variable) -> tuple[type, ...]:
+    """The classes named by the second argument of isinstance: a class, a union, or tuples."""
+    kinds = t.realize(kinds)
+    if isinstance(kinds, TupleVariable):
+        return tuple(cls for item in kinds.items for cls in classes_of(t, item))
+    value = t.constant(kinds)
+    if isinstance(value, type):
+        return (value,)
+    members = typing.get_args(value)
+    if members:
+        return tuple(NoneType if m is None else m for m in members)
+    raise GraphBreak("unknown_operation", f"isinstance(…, {kinds.describe()})")
+
+
+@rule(isinstance)
+def isinstance_(t, self, kinds):
+    if type(self) is Variable:
+        return NotImplemented
+    classes = classes_of(t, kinds)
+    kind = self.type
+    if isinstance(self, TensorVariable):
+        return Constant(isinstance(self.fake, classes) or issubclass(kind, classes))
+    for cls in classes:
+        checker = type(cls).__instancecheck__
+        if checker is type.__instancecheck__ or type(cls).__module__ in _KNOWN_CHECKS:
+            continue
+        raise GraphBreak("subclass", f"isinstance(…, {cls.__qualname__})")
+    if isinstance(self, Known):
+        return Constant(isinstance(self.value, classes))
+    return Constant(issubclass(kind, classes))
+
+
+# Metaclasses whose check depends on the class alone.
+_KNOWN_CHECKS = {"abc", "_abc", "typing", "enum", "torch.nn.parameter", "torch._C", "torch"}
+
+
+@rule(issubclass, Known)
+def issubclass_(t, self, kinds):
+    if not isinstance(self.value, type):
+        t.raise_exception(TypeError, "issubclass() arg 1 must be a class")
+    return Constant(issubclass(self.value, classes_of(t, kinds)))
+
+
+@rule(type)
+def type_(t, self, bases=None, namespace=None):
+    if bases is not None:
+        raise GraphBreak("class_body", "type(name, bases, namespace)")
+    if isinstance(self, Known):
+        kind = type(self.value)
+    else:
+        kind = self.type
+    return Known(kind, Bound(t.references.to(kind)))
+
+
+@rule(callable)
+def callable_(t, self):
+    if isinstance(self, FunctionVariable | MethodVariable):
+        return Constant(True)
+    if isinstance(self, Known):
+        return Constant(callable(self.value))
+    return Constant(any("__call__" in vars(base) for base in self.type.__mro__))
+
+
+@rule(hasattr)
+def hasattr_(t, self, name):
+    try:
+        t.realize(apply(t, getattr, [self, name]))
+    except Raised as raised:
+        if issubclass(raised.value.type, AttributeError):
+            return Constant(False)
+        raise
+    return Constant(True)
+
+
+@rule(super)
+def super_(t, self, receiver=None):
+    cls = t.constant(self)
+    if receiver is None:
+        raise GraphBreak("unknown_call", "super(cls) without an object")
+    return SuperVariable(cls, t.realize(receiver))
+
+
+# -- identity, truth, equality ------------------------------------------------------------
+
+
+@rule(operator.is_)
+def is_(t, self, other):
+    other = t.realize(other)
+    same = _identical(t, self, other)
+    if same is None:
+        raise GraphBreak("unknown_operation", f"{self.describe()} is {other.describe()}")
+    return Constant(same)
+
+
+@rule(operator.is_not)
+def is_not(t, self, other):
+    return Constant(not is_(t, self, other).value)
+
+
+def _identical(t, left: Variable, right: Variable) -> bool | None:
+    """Whether two values are one object; None where that is not known."""
+    if left is right:
+        return True
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return _identical_constants(left.value, right.value)
+    if isinstance(left, Known) and isinstance(right, Known):
+        return left.value is right.value
+    if isinstance(left, Known | Constant) != isinstance(right, Known | Constant):
+        return False if _never_constant(left) or _never_constant(right) else None
+    if isinstance(left, Known) or isinstance(right, Known):
+        return False
+    if isinstance(left, FunctionVariable) and isinstance(right, FunctionVariable):
+        return left.live is not None and left.live is right.live
+    if isinstance(left, Opaque) or isinstance(right, Opaque):
+        return None
+    if type(left) is Variable or type(right) is Variable:
+        return None
+    if isinstance(left, TupleVariable) and isinstance(right, TupleVariable):
+        return None
+    # Two different variables stand for two objects: what came in is known by identity, what the
+    # frame made is new.
+    return False
+
+
+def _identical_constants(left, right) -> bool | None:
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if type(left) in (bool, NoneType, type(Ellipsis), type(NotImplemented)):
+        return False
+    if left != right:
+        return False
+    # Equal ints and strings may or may not be one object; CPython decides.
+    return None
+
+
+def _never_constant(value: Variable) -> bool:
+    return isinstance(
+        value,
+        TensorVariable | Sequence | DictVariable | SetVariable | ObjectVariable | CellVariable
+        | FunctionVariable | MethodVariable | IteratorVariable | RangeVariable | ViewVariable,
+    )  # fmt: skip
+
+
+@rule(bool)
+def bool_(t, self=None):
+    if self is None:
+        return Constant(False)
+    return NotImplemented
+
+
+@rule(bool, TensorVariable)
+def bool_tensor(t, self):
+    raise GraphBreak("tensor_branch", self.describe())
+
+
+@rule((bool, operator.truth), Symbolic)
+def bool_symbolic(t, self):
+    value = self.value
+    return Constant(t.shapes.decide(self) if self.type is bool else bool(value != 0))
+
+
+@rule((bool, operator.truth), Sequence)
+def bool_sequence(t, self):
+    return Constant(len(self.items) > 0)
+
+
+@rule((bool, operator.truth), SetVariable)
+def bool_set(t, self):
+    return Constant(len(self.items) > 0)
+
+
+@rule((bool, operator.truth), RangeVariable)
+def bool_range(t, self):
+    return Constant(bool(self.value))
+
+
+@rule((bool, operator.truth), Known)
+def bool_known(t, self):
+    kind = type(self.value)
+    if hasattr(kind, "__bool__") or hasattr(kind, "__len__"):
+        return Constant(bool(self.value))
+    return Constant(True)
+
+
+@rule((bool, operator.truth), FunctionVariable, MethodVariable, IteratorVariable, CellVariable,
+      ExceptionVariable, SliceVariable)  # fmt: skip
+def bool_always(t, self):
+    return Constant(True)
+
+
+@rule((bool, operator.truth), ObjectVariable)
+def bool_object(t, self):
+    if has_special(self, "__bool__"):
+        result = call_method(t, self, "__bool__", on_class=True)
+        return apply(t, bool, [result])
+    if has_special(self, "__len__"):
+        return apply(t, operator.ne, [call_method(t, self, "__len__", on_class=True), Constant(0)])
+    return Constant(True)
+
+
+@rule(operator.not_)
+def not_(t, self):
+    return Constant(not truth(t, self))
+
+
+@rule(operator.not_, TensorVariable)
+def not_tensor(t, self):
+    raise GraphBreak("tensor_branch", self.describe())
+
+
+def _equality(operation, wanted: bool):
+    @rule(operation, Known)
+    def equal(t, self, other):
+        other = t.realize(other)
+        if isinstance(other, Known) and _compares_by_identity(self, other):
+            return Constant((self.value is other.value) is wanted)
+        if isinstance(other, Known | Constant):
+            return t.wrap_result(operation(self.value, other.value))
+        if isinstance(other, ObjectVariable | TensorVariable):
+            return NotImplemented
+        return Constant(not wanted)
+
+    @rule(operation, FunctionVariable, MethodVariable, CellVariable)
+    def equal_callable(t, self, other):
+        other = t.realize(other)
+        same = _identical(t, self, other)
+        if isinstance(self, MethodVariable) and isinstance(other, MethodVariable):
+            same = _identical(t, self.self_, other.self_) and _identical(
+                t, t.realize(self.function), t.realize(other.function)
+            )
+        if same is None:
+            return NotImplemented
+        return Constant(same is wanted)
+
+    return equal
+
+
+def _compares_by_identity(left: Known, right: Known) -> bool:
+    return type(left.value).__eq__ is object.__eq__ and type(right.value).__eq__ is object.__eq__
+
+
+_equality(operator.eq, True)
+_equality(operator.ne, False)
+
+
+# -- aggregates ------------------------------------------------------------
+
+
+def _extreme(operation, compare):
+    @rule(operation)
+    def extreme(t, self, *rest, key=None, default=None):
+        """`min` and `max`: the first of equals wins, as in Python."""
+        if isinstance(self, TensorVariable) and not rest:
+            return NotImplemented
+        items = [self, *rest] if rest else iterate(t, self)
+        if not items:
+            if default is not None:
+                return default
+            t.raise_exception(ValueError, f"{operation.__name__}() arg is an empty sequence")
+        if key is not None and not _is_none(t, key):
+            keys = [call(t, key, [item]) for item in items]
+        else:
+            keys = items
+        best = 0
+        for index in range(1, len(items)):
+            if truth(t, apply(t, compare, [keys[index], keys[best]])):
+                best = index
+        return items[best]
+
+
+def _is_none(t, value: Variable) -> bool:
+    value = t.realize(value)
+    return isinstance(value, Constant) and value.value is None
+
+
+_extreme(max, operator.gt)
+_extreme(min, operator.lt)
+
+
+@rule(sum)
+def sum_(t, self, start=None):
+    total = Constant(0) if start is None else start
+    for item in iterate(t, self):
+        total = apply(t, operator.add, [total, item])
+    return total
+
+
+@rule(any)
+def any_(t, self):
+    return Constant(any(truth(t, item) for item in _lazily(t, self)))
+
+
+@rule(all)
+def all_(t, self):
+    return Constant(all(truth(t, item) for item in _lazily(t, self)))
+
+
+def _lazily(t, iterable: Variable):
+    """The items of an iterable, each taken only when it is needed."""
+    iterator = apply(t, iter, [iterable])
+    while True:
+        item = advance(t, iterator)
+        if item is None:
+            return
+        yield item
+
+
+@rule(sorted)
+def sorted_(t, self, key=None, reverse=None):
+    # The order in which a set is iterated does not matter here.
+    items = list(self.items.values()) if isinstance(self, SetVariable) else iterate(t, self)
+    result = t.wrap_list(items)
+    kwargs = {}
+    if key is not None:
+        kwargs["key"] = key
+    if reverse is not None:
+        kwargs["reverse"] = reverse
+    apply(t, list.sort, [result], kwargs)
+    return result
+
+
+# -- text ------------------------------------------------------------
+
+
+@rule((str, repr, format), TensorVariable)
+def format_tensor(t, self, spec=None):
+    raise GraphBreak("tensor_value", "a tensor is formatted")
+
+
+@rule(str)
+def str_(t, self=None, *rest):
+    if self is None:
+        return Constant("")
+    return NotImplemented
+
+
+@rule(str, ExceptionVariable)
+def str_exception(t, self):
+    items = [t.constant(item) for item in self.args.items]
+    if self.cls.__str__ not in (BaseException.__str__, KeyError.__str__):
+        return NotImplemented
+    return Constant(str(self.cls(*items)))
+
+
+@rule(str, Known)
+def str_known(t, self):
+    value = self.value
+    if isinstance(value, type) and type(value) is type:
+        return Constant(repr(value))
+    return NotImplemented
+
+
+@rule(format, Symbolic)
+def format_symbolic(t, self, spec):
+    return apply(t, format, [t.shapes.specialize(self), spec])
+
+
+@rule(id)
+def id_(t, self):
+    raise GraphBreak("builtin_call", "id()")
+
+
+@rule(print)
+def print_(t, *args, **kwargs):
+    raise GraphBreak("builtin_call", "print")
+
+
+@rule(inspect.isclass)
+def isclass(t, self):
+    return Constant(isinstance(self, Known) and isinstance(self.value, type))
+
+
+@rule(builtins.vars, ObjectVariable)
+def vars_(t, self):
+    raise GraphBreak("attribute", "vars()")
+
+
+@rule(typing.cast)
+def cast(t, kind, value):
+    return value

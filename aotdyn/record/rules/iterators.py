@@ -1,0 +1,261 @@
+"""Making and advancing iterators, and the builtins that consume them."""
+
+import operator
+import types
+
+import torch
+
+from ..invoke import step_generator
+from ..operation import advance, apply, call, call_method, has_special, truth
+from ..signals import GraphBreak, Raised
+from ..variables import (
+    Constant,
+    DictVariable,
+    EnumerateVariable,
+    FilterVariable,
+    FixedIterator,
+    GeneratorVariable,
+    IteratorVariable,
+    MapVariable,
+    ObjectVariable,
+    RangeVariable,
+    Sequence,
+    SequenceIterator,
+    SetVariable,
+    TensorVariable,
+    TupleVariable,
+    ViewVariable,
+    ZipVariable,
+)
+from .mappings import view_items
+from .table import advances, rule
+
+# -- iter() ------------------------------------------------------------
+
+
+@rule((iter, list.__iter__, tuple.__iter__), Sequence, RangeVariable)
+def iter_sequence(t, self):
+    return t.new(SequenceIterator(self))
+
+
+@rule(iter, IteratorVariable)
+def iter_iterator(t, self):
+    return self
+
+
+@rule((iter, dict.__iter__), DictVariable)
+def iter_dict(t, self):
+    t.complete(self)
+    keys = [key for key, _ in self.items.values()]
+    return t.new(FixedIterator(self, keys, len(keys)))
+
+
+@rule(iter, ViewVariable)
+def iter_view(t, self):
+    items = view_items(t, self)
+    return t.new(FixedIterator(self, items, len(items)))
+
+
+@rule(iter, SetVariable)
+def iter_set(t, self):
+    """The order is that of the hash table: the same in every process for small ints only."""
+    values = list(self.items)
+    if len(values) > 1 and not all(type(value) in (int, bool) for value in values):
+        raise GraphBreak("hash", "the order of a set")
+    ordered = [self.items[value] for value in self.cls(values)]
+    return t.new(FixedIterator(self, ordered, len(ordered)))
+
+
+@rule(iter, Constant)
+def iter_constant(t, self):
+    value = self.value
+    if not isinstance(value, str | bytes):
+        t.raise_exception(TypeError, f"{type(value).__name__!r} object is not iterable")
+    return t.new(FixedIterator(self, [Constant(part) for part in value]))
+
+
+@rule(iter, TensorVariable)
+def iter_tensor(t, self):
+    if self.fake.dim() == 0:
+        t.raise_exception(TypeError, "iteration over a 0-d tensor")
+    parts = t.graph.call(torch.Tensor.unbind, [self], {})
+    return t.new(SequenceIterator(parts))
+
+
+@rule(iter, ObjectVariable)
+def iter_object(t, self):
+    if has_special(self, "__iter__"):
+        return t.realize(call_method(t, self, "__iter__", on_class=True))
+    if has_special(self, "__getitem__"):
+        raise GraphBreak("unknown_operation", "iteration by __getitem__")
+    t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
+
+
+@rule(reversed, Sequence, RangeVariable)
+def reversed_(t, self):
+    return t.new(FixedIterator(self, list(self.items)[::-1], -1))
+
+
+@rule(reversed, DictVariable)
+def reversed_dict(t, self):
+    t.complete(self)
+    keys = [key for key, _ in self.items.values()]
+    return t.new(FixedIterator(self, keys[::-1], -1))
+
+
+@rule(enumerate)
+def make_enumerate(t, self, start=None):
+    inner = apply(t, iter, [self])
+    return t.new(EnumerateVariable(inner, Constant(0) if start is None else t.realize(start)))
+
+
+@rule(zip)
+def make_zip(t, *iterables, strict=None):
+    inner = [apply(t, iter, [each]) for each in iterables]
+    return t.new(ZipVariable(inner, strict is not None and truth(t, strict)))
+
+
+@rule(map)
+def make_map(t, function, *iterables):
+    return t.new(MapVariable(function, [apply(t, iter, [each]) for each in iterables]))
+
+
+@rule(filter)
+def make_filter(t, function, iterable):
+    return t.new(FilterVariable(function, apply(t, iter, [iterable])))
+
+
+# -- advancing ------------------------------------------------------------
+
+
+@advances(SequenceIterator)
+def advance_sequence(t, self):
+    items = self.of.items if not isinstance(self.of, RangeVariable) else None
+    size = len(self.of.value) if items is None else len(items)
+    if self.exhausted or self.index >= size:
+        self.exhausted = True
+        return None
+    t.effects.count += 1
+    self.index += 1
+    return Constant(self.of.value[self.index - 1]) if items is None else items[self.index - 1]
+
+
+@advances(FixedIterator)
+def advance_fixed(t, self):
+    source = self.of.of if isinstance(self.of, ViewVariable) else self.of
+    is_table = isinstance(source, DictVariable | SetVariable) and self.size not in (None, -1)
+    if is_table and len(source.items) != self.size:
+        kind = "dictionary" if isinstance(source, DictVariable) else "Set"
+        t.raise_exception(RuntimeError, f"{kind} changed size during iteration")
+    if self.index >= len(self.values):
+        return None
+    t.effects.count += 1
+    self.index += 1
+    return self.values[self.index - 1]
+
+
+@advances(EnumerateVariable)
+def advance_enumerate(t, self):
+    item = advance(t, self.inner)
+    if item is None:
+        return None
+    count = self.count
+    self.count = apply(t, operator.add, [count, Constant(1)])
+    return t.new(TupleVariable([count, item]))
+
+
+@advances(ZipVariable)
+def advance_zip(t, self):
+    items = []
+    for position, inner in enumerate(self.inner):
+        item = advance(t, inner)
+        if item is None:
+            if self.strict:
+                _check_strict(t, self, position)
+            return None
+        items.append(item)
+    return t.new(TupleVariable(items)) if items else None
+
+
+def _check_strict(t, self: ZipVariable, position: int) -> None:
+    """One iterator has ended: all the others must have ended too."""
+    if position:
+        t.raise_exception(ValueError, f"zip() argument {position + 1} is shorter than argument 1")
+    for other, inner in enumerate(self.inner[1:], 2):
+        if advance(t, inner) is not None:
+            t.raise_exception(ValueError, f"zip() argument {other} is longer than argument 1")
+
+
+@advances(MapVariable)
+def advance_map(t, self):
+    items = []
+    for inner in self.inner:
+        item = advance(t, inner)
+        if item is None:
+            return None
+        items.append(item)
+    return call(t, self.function, items)
+
+
+@advances(FilterVariable)
+def advance_filter(t, self):
+    while True:
+        item = advance(t, self.inner)
+        if item is None:
+            return None
+        function = t.realize(self.function)
+        keep = item
+        if not (isinstance(function, Constant) and function.value is None):
+            keep = call(t, function, [item])
+        if truth(t, keep):
+            return item
+
+
+@advances(GeneratorVariable)
+def advance_generator(t, self):
+    t.effects.count += 1
+    return step_generator(t, self, Constant(None))
+
+
+@rule((next, types.GeneratorType.__next__), IteratorVariable)
+def next_(t, self, default=None):
+    item = advance(t, self)
+    if item is not None:
+        return item
+    if default is not None:
+        return default
+    if isinstance(self, GeneratorVariable):
+        result = t.realize(self.result)
+        if not (isinstance(result, Constant) and result.value is None):
+            exception = t.exception(StopIteration)
+            exception.args = TupleVariable([result])
+            raise Raised(exception)
+    t.raise_exception(StopIteration)
+
+
+@rule(next, ObjectVariable)
+def next_object(t, self, default=None):
+    try:
+        return call_method(t, self, "__next__", on_class=True)
+    except Raised as raised:
+        if default is None or not issubclass(raised.value.type, StopIteration):
+            raise
+        return default
+
+
+@rule(types.GeneratorType.send, GeneratorVariable)
+def send(t, self, value):
+    t.effects.count += 1
+    if not self.started and t.constant(value) is not None:
+        t.raise_exception(TypeError, "can't send non-None value to a just-started generator")
+    item = step_generator(t, self, value)
+    if item is None:
+        exception = t.exception(StopIteration)
+        exception.args = TupleVariable([self.result])
+        raise Raised(exception)
+    return item
+
+
+@rule((types.GeneratorType.throw, types.GeneratorType.close), GeneratorVariable)
+def throw(t, self, *args):
+    raise GraphBreak("generator", "throw() and close() of a generator")

@@ -1,0 +1,402 @@
+"""Dicts, their views, and sets."""
+
+import operator
+
+from ..invoke import dict_item
+from ..operation import apply, iterate, key_of, truth
+from ..signals import GraphBreak
+from ..variables import (
+    Constant,
+    DictVariable,
+    ObjectVariable,
+    SetVariable,
+    Symbolic,
+    TupleVariable,
+    Variable,
+    ViewVariable,
+)
+from .table import rule
+
+NONE = Constant(None)
+
+
+# -- dicts ------------------------------------------------------------
+
+
+@rule((operator.getitem, dict.__getitem__), DictVariable)
+def getitem(t, self, key):
+    found = dict_item(t, self, key_of(t, key))
+    if found is None:
+        t.raise_exception(KeyError, t.constant(key))
+    return found
+
+
+@rule(dict.get, DictVariable)
+def get(t, self, key, default=NONE):
+    found = dict_item(t, self, key_of(t, key))
+    return default if found is None else found
+
+
+@rule((operator.setitem, dict.__setitem__), DictVariable)
+def setitem(t, self, key, value):
+    token = key_of(t, key)
+    # Whether the key is there decides its place in the order.
+    if self.complete is False:
+        dict_item(t, self, token)
+    t.effects.set_item(self, token, _key_variable(t, key), value)
+    return NONE
+
+
+def _key_variable(t, key: Variable) -> Variable:
+    key = t.realize(key)
+    return t.shapes.specialize(key) if isinstance(key, Symbolic) else key
+
+
+@rule((operator.delitem, dict.__delitem__), DictVariable)
+def delitem(t, self, key):
+    token = key_of(t, key)
+    if dict_item(t, self, token) is None:
+        t.raise_exception(KeyError, t.constant(key))
+    t.effects.delete_item(self, token)
+    return NONE
+
+
+@rule((operator.contains, dict.__contains__), DictVariable)
+def contains(t, self, key):
+    return Constant(dict_item(t, self, key_of(t, key)) is not None)
+
+
+@rule((len, dict.__len__), DictVariable)
+def length(t, self):
+    t.complete(self)
+    return Constant(len(self.items))
+
+
+@rule((bool, operator.truth), DictVariable)
+def truth_(t, self):
+    if not self.complete and not self.items and not self.changes and self.source is not None:
+        # An empty dict (a module's hooks) is checked without its keys.
+        if not self.live:
+            t.guard("EMPTY", self.source)
+            self.complete = True
+            return Constant(False)
+        t.guard("NONEMPTY", self.source)
+        return Constant(True)
+    t.complete(self)
+    return Constant(len(self.items) > 0)
+
+
+@rule(dict.pop, DictVariable)
+def pop(t, self, key, default=None):
+    token = key_of(t, key)
+    found = dict_item(t, self, token)
+    if found is None:
+        if default is None:
+            t.raise_exception(KeyError, t.constant(key))
+        return default
+    t.effects.delete_item(self, token)
+    return found
+
+
+@rule(dict.popitem, DictVariable)
+def popitem(t, self):
+    t.complete(self)
+    if not self.items:
+        t.raise_exception(KeyError, "popitem(): dictionary is empty")
+    token = next(reversed(self.items))
+    key, value = self.items[token]
+    t.effects.delete_item(self, token)
+    return t.new(TupleVariable([key, value]))
+
+
+@rule(dict.setdefault, DictVariable)
+def setdefault(t, self, key, default=NONE):
+    token = key_of(t, key)
+    found = dict_item(t, self, token)
+    if found is None:
+        t.effects.set_item(self, token, _key_variable(t, key), default)
+        return default
+    return found
+
+
+@rule(dict.clear, DictVariable)
+def clear(t, self):
+    t.effects.clear(self)
+    return NONE
+
+
+@rule(dict.copy, DictVariable)
+def copy(t, self):
+    t.complete(self)
+    return t.new(DictVariable(dict(self.items)))
+
+
+@rule(dict.update, DictVariable)
+def update(t, self, other=None, **kwargs):
+    if other is not None:
+        for key, value in _pairs(t, t.realize(other)):
+            setitem(t, self, key, value)
+    for name, value in kwargs.items():
+        setitem(t, self, Constant(name), value)
+    return NONE
+
+
+def _pairs(t, other: Variable) -> list[tuple[Variable, Variable]]:
+    """What a dict is updated from: a mapping, or pairs."""
+    if isinstance(other, DictVariable):
+        t.complete(other)
+        return list(other.items.values())
+    if isinstance(other, ObjectVariable):
+        if hasattr(other.type, "keys"):
+            keys = iterate(t, apply(t, getattr, [other, Constant("keys")]))
+            return [(key, apply(t, operator.getitem, [other, key])) for key in keys]
+        raise GraphBreak("unknown_operation", f"a dict from a {other.describe()}")
+    pairs = []
+    for pair in iterate(t, other):
+        items = iterate(t, pair)
+        if len(items) != 2:
+            t.raise_exception(ValueError, "dictionary update sequence element is no pair")
+        pairs.append((items[0], items[1]))
+    return pairs
+
+
+@rule(operator.ior, DictVariable)
+def ior(t, self, other):
+    update(t, self, other)
+    return self
+
+
+@rule(operator.or_, DictVariable)
+def or_(t, self, other):
+    other = t.realize(other)
+    if not isinstance(other, DictVariable):
+        return NotImplemented
+    result = copy(t, self)
+    update(t, result, other)
+    return result
+
+
+@rule(dict)
+def make_dict(t, self=None, **kwargs):
+    result = t.new(DictVariable())
+    update(t, result, self, **kwargs)
+    return result
+
+
+@rule(dict.fromkeys)
+def fromkeys(t, self, value=NONE):
+    result = t.new(DictVariable())
+    for key in iterate(t, self):
+        setitem(t, result, key, value)
+    return result
+
+
+def _equality(operation, wanted: bool):
+    @rule(operation, DictVariable)
+    def equal(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, DictVariable):
+            return NotImplemented if isinstance(other, ObjectVariable) else Constant(not wanted)
+        t.complete(self)
+        t.complete(other)
+        same = self.items.keys() == other.items.keys() and all(
+            value is other.items[key][1]
+            or truth(t, apply(t, operator.eq, [value, other.items[key][1]]))
+            for key, (_, value) in self.items.items()
+        )
+        return Constant(same is wanted)
+
+    @rule(operation, SetVariable)
+    def equal_set(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, SetVariable):
+            return NotImplemented if isinstance(other, ObjectVariable) else Constant(not wanted)
+        return Constant((self.items.keys() == other.items.keys()) is wanted)
+
+
+_equality(operator.eq, True)
+_equality(operator.ne, False)
+
+
+# -- views ------------------------------------------------------------
+
+
+def _view(method, kind: str) -> None:
+    @rule(method, DictVariable)
+    def view(t, self):
+        t.complete(self)
+        return t.new(ViewVariable(self, kind))
+
+
+_view(dict.keys, "keys")
+_view(dict.values, "values")
+_view(dict.items, "items")
+
+
+def view_items(t, view: ViewVariable) -> list[Variable]:
+    """The values of a view, in order."""
+    t.complete(view.of)
+    rows = view.of.items.values()
+    if view.kind == "keys":
+        return [key for key, _ in rows]
+    if view.kind == "values":
+        return [value for _, value in rows]
+    return [t.new(TupleVariable([key, value])) for key, value in rows]
+
+
+@rule(len, ViewVariable)
+def view_length(t, self):
+    return length(t, self.of)
+
+
+@rule((bool, operator.truth), ViewVariable)
+def view_truth(t, self):
+    return Constant(length(t, self.of).value > 0)
+
+
+@rule(operator.contains, ViewVariable)
+def view_contains(t, self, item):
+    if self.kind == "keys":
+        return contains(t, self.of, item)
+    return apply(t, operator.contains, [t.wrap_list(view_items(t, self)), item])
+
+
+def _view_as_set(t, view: ViewVariable) -> SetVariable:
+    items = view_items(t, view)
+    return SetVariable({key_of(t, item): item for item in items})
+
+
+# -- sets ------------------------------------------------------------
+
+
+@rule(set)
+def make_set(t, self=None):
+    return _make_set(t, self, set)
+
+
+@rule(frozenset)
+def make_frozenset(t, self=None):
+    return _make_set(t, self, frozenset)
+
+
+def _make_set(t, iterable: Variable | None, cls: type) -> SetVariable:
+    items = [] if iterable is None else iterate(t, iterable)
+    found: dict = {}
+    for item in items:
+        found.setdefault(key_of(t, item), item)
+    return t.new(SetVariable(found, cls=cls))
+
+
+@rule((len, set.__len__, frozenset.__len__), SetVariable)
+def set_length(t, self):
+    return Constant(len(self.items))
+
+
+@rule((operator.contains, set.__contains__, frozenset.__contains__), SetVariable)
+def set_contains(t, self, item):
+    return Constant(key_of(t, item) in self.items)
+
+
+@rule(set.add, SetVariable)
+def add(t, self, item):
+    token = key_of(t, item)
+    if token not in self.items:
+        t.effects.set_members(self, {**self.items, token: t.realize(item)})
+    return NONE
+
+
+@rule(set.discard, SetVariable)
+def discard(t, self, item):
+    token = key_of(t, item)
+    if token in self.items:
+        t.effects.set_members(self, {k: v for k, v in self.items.items() if k != token})
+    return NONE
+
+
+@rule(set.remove, SetVariable)
+def remove(t, self, item):
+    if key_of(t, item) not in self.items:
+        t.raise_exception(KeyError, t.constant(item))
+    return discard(t, self, item)
+
+
+@rule(set.clear, SetVariable)
+def clear_set(t, self):
+    t.effects.set_members(self, {})
+    return NONE
+
+
+@rule((set.copy, frozenset.copy), SetVariable)
+def copy_set(t, self):
+    return t.new(SetVariable(dict(self.items), cls=self.cls))
+
+
+@rule(set.update, SetVariable)
+def update_set(t, self, *others):
+    items = dict(self.items)
+    for other in others:
+        for item in iterate(t, other):
+            items.setdefault(key_of(t, item), item)
+    t.effects.set_members(self, items)
+    return NONE
+
+
+def _tokens(t, other: Variable) -> dict:
+    return {key_of(t, item): item for item in iterate(t, other)}
+
+
+def _algebra(methods: tuple, operation, combine) -> None:
+    @rule(methods, SetVariable)
+    def method(t, self, *others):
+        items = dict(self.items)
+        for other in others:
+            items = combine(items, _tokens(t, other))
+        return t.new(SetVariable(items, cls=self.cls))
+
+    @rule(operation, SetVariable, ViewVariable)
+    def operator_(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, SetVariable | ViewVariable):
+            return NotImplemented
+        left = self if isinstance(self, SetVariable) else _view_as_set(t, self)
+        right = other if isinstance(other, SetVariable) else _view_as_set(t, other)
+        return t.new(SetVariable(combine(left.items, right.items), cls=left.cls))
+
+
+_algebra((set.union, frozenset.union), operator.or_, lambda a, b: a | {
+    k: v for k, v in b.items() if k not in a})  # fmt: skip
+_algebra((set.intersection, frozenset.intersection), operator.and_, lambda a, b: {
+    k: v for k, v in a.items() if k in b})  # fmt: skip
+_algebra((set.difference, frozenset.difference), operator.sub, lambda a, b: {
+    k: v for k, v in a.items() if k not in b})  # fmt: skip
+_algebra(
+    (set.symmetric_difference, frozenset.symmetric_difference), operator.xor,
+    lambda a, b: {k: v for k, v in a.items() if k not in b}
+    | {k: v for k, v in b.items() if k not in a},
+)  # fmt: skip
+
+
+def _compare_sets(operation, method) -> None:
+    @rule(operation, SetVariable)
+    def compare(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, SetVariable):
+            return NotImplemented
+        return Constant(operation(self.items.keys(), other.items.keys()))
+
+    if method is not None:
+
+        @rule(method, SetVariable)
+        def compare_method(t, self, other):
+            return Constant(operation(self.items.keys(), _tokens(t, other).keys()))
+
+
+_compare_sets(operator.le, (set.issubset, frozenset.issubset))
+_compare_sets(operator.ge, (set.issuperset, frozenset.issuperset))
+_compare_sets(operator.lt, None)
+_compare_sets(operator.gt, None)
+
+
+@rule((set.isdisjoint, frozenset.isdisjoint), SetVariable)
+def isdisjoint(t, self, other):
+    return Constant(self.items.keys().isdisjoint(_tokens(t, other)))

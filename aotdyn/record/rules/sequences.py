@@ -1,0 +1,362 @@
+"""Lists, tuples, ranges and slices."""
+
+import operator
+
+import torch
+
+from ..operation import apply, call, iterate, truth
+from ..signals import Raised
+from ..variables import (
+    Constant,
+    ListVariable,
+    RangeVariable,
+    Sequence,
+    SliceVariable,
+    Symbolic,
+    TupleVariable,
+    Variable,
+)
+from .table import rule
+
+NONE = Constant(None)
+
+
+@rule((len, list.__len__, tuple.__len__), Sequence)
+def length(t, self):
+    return Constant(len(self.items))
+
+
+@rule(len, RangeVariable)
+def range_length(t, self):
+    return Constant(len(self.value))
+
+
+def _index(t, key: Variable):
+    """A subscript as a Python int or slice."""
+    key = t.realize(key)
+    if isinstance(key, SliceVariable):
+        return t.constant(key)
+    return operator.index(t.constant(key))
+
+
+def _like(t, self: Sequence, items: list[Variable]) -> Variable:
+    """A new sequence of the same kind; a named tuple gives a plain one."""
+    if isinstance(self, ListVariable):
+        return t.wrap_list(items)
+    cls = torch.Size if getattr(self, "cls", tuple) is torch.Size else tuple
+    return t.new(TupleVariable(items, cls=cls))
+
+
+@rule((operator.getitem, list.__getitem__, tuple.__getitem__), ListVariable, TupleVariable)
+def getitem(t, self, key):
+    if not isinstance(t.realize(key), Constant | Symbolic | SliceVariable):
+        return NotImplemented
+    try:
+        index = _index(t, key)
+    except TypeError:
+        t.raise_exception(TypeError, f"{self.type.__name__} indices must be integers or slices")
+    if isinstance(index, slice):
+        return _like(t, self, self.items[index])
+    if not -len(self.items) <= index < len(self.items):
+        t.raise_exception(IndexError, f"{self.type.__name__} index out of range")
+    return self.items[index]
+
+
+@rule((operator.setitem, list.__setitem__), ListVariable)
+def setitem(t, self, key, value):
+    index = _index(t, key)
+    items = list(self.items)
+    if isinstance(index, slice):
+        new = iterate(t, value)
+        try:
+            items[index] = new
+        except ValueError as error:
+            t.raise_exception(ValueError, *error.args)
+    elif -len(items) <= index < len(items):
+        items[index] = value
+    else:
+        t.raise_exception(IndexError, "list assignment index out of range")
+    t.effects.set_items(self, items)
+    return NONE
+
+
+@rule((operator.delitem, list.__delitem__), ListVariable)
+def delitem(t, self, key):
+    index = _index(t, key)
+    items = list(self.items)
+    try:
+        del items[index]
+    except IndexError:
+        t.raise_exception(IndexError, "list assignment index out of range")
+    t.effects.set_items(self, items)
+    return NONE
+
+
+@rule(operator.add, ListVariable, TupleVariable)
+def add(t, self, other):
+    other = t.realize(other)
+    if not isinstance(other, type(self)):
+        return NotImplemented
+    return _like(t, self, [*self.items, *other.items])
+
+
+@rule(operator.iadd, ListVariable)
+def iadd(t, self, other):
+    t.effects.set_items(self, [*self.items, *iterate(t, other)])
+    return self
+
+
+@rule(operator.iadd, TupleVariable)
+def iadd_tuple(t, self, other):
+    return apply(t, operator.add, [self, other])
+
+
+@rule(operator.mul, ListVariable, TupleVariable)
+def mul(t, self, count):
+    count = t.realize(count)
+    if not isinstance(count, Constant | Symbolic):
+        return NotImplemented
+    return _like(t, self, self.items * t.constant(count))
+
+
+@rule(operator.imul, ListVariable)
+def imul(t, self, count):
+    t.effects.set_items(self, self.items * t.constant(count))
+    return self
+
+
+@rule(operator.mul, Constant)
+def mul_reversed(t, self, other):
+    other = t.realize(other)
+    if isinstance(other, ListVariable | TupleVariable) and type(self.value) is int:
+        return _like(t, other, other.items * self.value)
+    return NotImplemented
+
+
+def _compare_sequences(operation):
+    @rule(operation, ListVariable, TupleVariable)
+    def compare(t, self, other):
+        other = t.realize(other)
+        equality = operation in (operator.eq, operator.ne)
+        same_kind = isinstance(other, ListVariable) == isinstance(self, ListVariable)
+        if not isinstance(other, ListVariable | TupleVariable) or not same_kind:
+            if equality and isinstance(other, Sequence | Constant):
+                return Constant(operation is operator.ne)
+            return NotImplemented
+        if equality and len(self.items) != len(other.items):
+            return Constant(operation is operator.ne)
+        for left, right in zip(self.items, other.items, strict=False):
+            left, right = t.realize(left), t.realize(right)
+            if left is right or truth(t, apply(t, operator.eq, [left, right])):
+                continue
+            if equality:
+                return Constant(operation is operator.ne)
+            return apply(t, operation, [left, right])
+        return Constant(operation(len(self.items), len(other.items)))
+
+
+for _operation in (
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+):  # fmt: skip
+    _compare_sequences(_operation)
+
+
+@rule((operator.contains, list.__contains__, tuple.__contains__), ListVariable, TupleVariable)
+def contains(t, self, item):
+    item = t.realize(item)
+    for each in self.items:
+        each = t.realize(each)
+        if each is item or truth(t, apply(t, operator.eq, [each, item])):
+            return Constant(True)
+    return Constant(False)
+
+
+# -- methods ------------------------------------------------------------
+
+
+@rule(list.append, ListVariable)
+def append(t, self, item):
+    t.effects.touch(self)
+    self.items.append(item)
+    return NONE
+
+
+@rule(list.extend, ListVariable)
+def extend(t, self, items):
+    new = iterate(t, items)
+    t.effects.touch(self)
+    self.items.extend(new)
+    return NONE
+
+
+@rule(list.insert, ListVariable)
+def insert(t, self, index, item):
+    position = t.constant(index)
+    t.effects.touch(self)
+    self.items.insert(position, item)
+    return NONE
+
+
+@rule(list.pop, ListVariable)
+def pop(t, self, index=None):
+    position = -1 if index is None else t.constant(index)
+    if not -len(self.items) <= position < len(self.items):
+        t.raise_exception(IndexError, "pop index out of range" if self.items else
+                          "pop from empty list")  # fmt: skip
+    t.effects.touch(self)
+    return self.items.pop(position)
+
+
+@rule(list.remove, ListVariable)
+def remove(t, self, item):
+    position = _find(t, self, item)
+    if position is None:
+        t.raise_exception(ValueError, "list.remove(x): x not in list")
+    t.effects.touch(self)
+    del self.items[position]
+    return NONE
+
+
+@rule(list.clear, ListVariable)
+def clear(t, self):
+    t.effects.set_items(self, [])
+    return NONE
+
+
+@rule(list.reverse, ListVariable)
+def reverse(t, self):
+    t.effects.set_items(self, self.items[::-1])
+    return NONE
+
+
+@rule(list.copy, ListVariable)
+def copy(t, self):
+    return t.wrap_list(list(self.items))
+
+
+def _find(t, self: Sequence, item: Variable, start: int = 0, stop: int | None = None) -> int | None:
+    item = t.realize(item)
+    for position in range(*slice(start, stop).indices(len(self.items))):
+        each = t.realize(self.items[position])
+        if each is item or truth(t, apply(t, operator.eq, [each, item])):
+            return position
+    return None
+
+
+@rule((list.index, tuple.index), Sequence)
+def index(t, self, item, start=None, stop=None):
+    first = 0 if start is None else t.constant(start)
+    last = None if stop is None else t.constant(stop)
+    position = _find(t, self, item, first, last)
+    if position is None:
+        t.raise_exception(ValueError, "value is not in the sequence")
+    return Constant(position)
+
+
+@rule((list.count, tuple.count), Sequence)
+def count(t, self, item):
+    item = t.realize(item)
+    found = 0
+    for each in self.items:
+        each = t.realize(each)
+        found += each is item or truth(t, apply(t, operator.eq, [each, item]))
+    return Constant(found)
+
+
+@rule(list.sort, ListVariable)
+def sort(t, self, key=None, reverse=None):
+    """A stable sort by comparison, as Python's: only `<` is asked for."""
+    items = [t.realize(item) for item in self.items]
+    keys = items
+    if key is not None and not (isinstance(t.realize(key), Constant)):
+        keys = [t.realize(call(t, key, [item])) for item in items]
+    backwards = reverse is not None and truth(t, reverse)
+    order = list(range(len(items)))
+    if backwards:
+        order.reverse()
+    order = _merge_sort(t, keys, order)
+    if backwards:
+        order.reverse()
+    t.effects.set_items(self, [items[i] for i in order])
+    return NONE
+
+
+def _merge_sort(t, keys: list[Variable], order: list[int]) -> list[int]:
+    if len(order) < 2:
+        return order
+    middle = len(order) // 2
+    left, right = _merge_sort(t, keys, order[:middle]), _merge_sort(t, keys, order[middle:])
+    merged: list[int] = []
+    while left and right:
+        later = truth(t, apply(t, operator.lt, [keys[right[0]], keys[left[0]]]))
+        merged.append(right.pop(0) if later else left.pop(0))
+    return merged + left + right
+
+
+# -- making ------------------------------------------------------------
+
+
+@rule(list)
+def make_list(t, self=None):
+    return t.wrap_list([] if self is None else iterate(t, self))
+
+
+@rule(tuple)
+def make_tuple(t, self=None):
+    if isinstance(self, TupleVariable) and self.cls is tuple:
+        return self
+    return t.new(TupleVariable([] if self is None else iterate(t, self)))
+
+
+@rule(torch.Size)
+def make_size(t, self=None):
+    return t.new(TupleVariable([] if self is None else iterate(t, self), cls=torch.Size))
+
+
+@rule(torch.Size.numel, TupleVariable)
+def size_numel(t, self):
+    total = Constant(1)
+    for item in self.items:
+        total = apply(t, operator.mul, [total, item])
+    return total
+
+
+@rule(slice)
+def make_slice(t, *parts):
+    given = list(parts)
+    if len(given) == 1:
+        given = [NONE, *given]
+    return t.new(SliceVariable([*given, NONE][:3]))
+
+
+@rule(slice.indices, SliceVariable)
+def slice_indices(t, self, size):
+    return t.wrap_result(t.constant(self).indices(t.constant(size)))
+
+
+@rule(range)
+def make_range(t, *parts):
+    values = [t.constant(part) for part in parts]
+    try:
+        return RangeVariable(range(*values))
+    except (TypeError, ValueError) as error:
+        raise Raised(t.exception(type(error), *error.args)) from None
+
+
+@rule(operator.getitem, RangeVariable)
+def range_getitem(t, self, key):
+    index = _index(t, key)
+    try:
+        return t.wrap_result(self.value[index])
+    except IndexError:
+        t.raise_exception(IndexError, "range object index out of range")
+
+
+@rule(operator.setitem, TupleVariable, RangeVariable)
+def no_setitem(t, self, key, value):
+    t.raise_exception(TypeError, f"{self.type.__name__!r} object does not support item assignment")
+
+
+@rule(operator.contains, RangeVariable)
+def range_contains(t, self, item):
+    return Constant(t.constant(item) in self.value)

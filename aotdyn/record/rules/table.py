@@ -1,0 +1,89 @@
+"""The table of rules: how an operation acts on a kind of variable.
+
+An operation is the Python callable itself (`operator.add`, `len`, `list.append`, `torch.relu`).
+A rule is registered for the class of the first argument and found along that class' bases.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..signals import GraphBreak
+from ..variables import Variable
+
+RULES: dict[Any, dict[type, "Rule"]] = {}
+
+# How each kind of variable is advanced as an iterator: -> the next value, or None at the end.
+ADVANCE: dict[type, Callable] = {}
+
+
+class Rule:
+    """A registered function `f(t, *args, **kwargs)` and which arguments it takes.
+
+    It returns a Variable, or NotImplemented: this rule does not apply to these arguments.
+    """
+
+    __slots__ = ("function", "signature", "least", "most")
+
+    def __init__(self, function: Callable):
+        self.function = function
+        self.signature = inspect.signature(function)
+        parameters = list(self.signature.parameters.values())[1:]
+        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self.least = sum(p.default is p.empty for p in positional)
+        self.most: float = len(positional)
+        if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            self.most = float("inf")
+
+    def __call__(self, t, args: list[Variable], kwargs: dict[str, Variable]):
+        if kwargs or not self.least <= len(args) <= self.most:
+            try:
+                self.signature.bind(t, *args, **kwargs)
+            except TypeError as error:
+                raise GraphBreak("bad_arguments", str(error)) from None
+        return self.function(t, *args, **kwargs)
+
+
+def rule(operation: Any, *kinds: type) -> Callable[[Callable], Callable]:
+    """Registers a rule for one operation, or a tuple of them, and the kinds of first arguments."""
+    operations: Iterable = operation if isinstance(operation, tuple) else (operation,)
+
+    def register(function: Callable) -> Callable:
+        made = Rule(function)
+        for each in operations:
+            rows = RULES.setdefault(each, {})
+            for kind in kinds or (Variable,):
+                if kind in rows:
+                    raise ValueError(f"two rules for {each} on {kind.__name__}")
+                rows[kind] = made
+        return function
+
+    return register
+
+
+def advances(*kinds: type) -> Callable[[Callable], Callable]:
+    """Registers how iterators of these kinds are advanced."""
+
+    def register(function: Callable) -> Callable:
+        for kind in kinds:
+            ADVANCE[kind] = function
+        return function
+
+    return register
+
+
+def find(operation: Any, first: Variable | None) -> Rule | None:
+    """The rule for an operation on a first argument; the nearest base class wins."""
+    try:
+        rows = RULES.get(operation)
+    except TypeError:  # an unhashable callable
+        return None
+    if rows is None:
+        return None
+    if first is None:
+        return rows.get(Variable)
+    for kind in type(first).__mro__:
+        found = rows.get(kind)
+        if found is not None:
+            return found
+    return None

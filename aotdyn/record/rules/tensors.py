@@ -1,0 +1,207 @@
+"""Tensors: attributes, properties that follow from what is guarded, and what is refused."""
+
+import operator
+import types
+
+import torch
+
+from ...package.graph import Value
+from ...package.source import Attribute, Bound, StorageOffset
+from ..attributes import MISSING, static_lookup
+from ..graph_ops import REFUSED_METHODS
+from ..operation import apply
+from ..signals import GraphBreak
+from ..variables import (
+    Constant,
+    Known,
+    MethodVariable,
+    Symbolic,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
+from .table import rule
+
+# Properties that are a constant of the guarded metadata.
+_METADATA = {
+    "dtype", "device", "layout", "ndim", "requires_grad", "is_cuda", "is_cpu", "is_sparse",
+    "is_quantized", "is_meta", "is_mps", "is_xpu", "is_nested", "is_mkldnn", "is_xla", "is_hpu",
+    "is_leaf", "itemsize", "is_sparse_csr", "is_vulkan", "is_ipu", "is_ort", "is_maia", "is_mtia",
+    "names", "output_nr", "retains_grad",
+}  # fmt: skip
+
+# Properties that give another tensor.
+_VIEWS = {"T", "mT", "H", "mH", "real", "imag", "data"}
+
+
+@rule(getattr, TensorVariable)
+def tensor_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key == "shape":
+        return size_of(t, self)
+    if key in _METADATA:
+        return _metadata(t, self, key)
+    if key in _VIEWS:
+        return _view(t, self, key)
+    if key == "grad":
+        return _grad(t, self)
+    if key == "nbytes":
+        return apply(t, operator.mul, [numel(t, self), Constant(self.fake.element_size())])
+    return _other(t, self, key, default)
+
+
+def _metadata(t, self: TensorVariable, key: str) -> Variable:
+    if key in ("is_leaf", "output_nr", "retains_grad") and self.live is None:
+        raise GraphBreak("autograd", key)
+    value = getattr(
+        self.live if key in ("is_leaf", "retains_grad", "output_nr") else self.fake, key
+    )
+    if key in ("is_leaf", "retains_grad", "output_nr"):
+        t.guard("EQUALS", Attribute(self.source, key), value)
+    return t.wrap_result(value)
+
+
+def _view(t, self: TensorVariable, key: str) -> Variable:
+    if key in ("real", "imag") and not self.fake.is_complex():
+        if key == "real":
+            return self
+        raise GraphBreak("fake_failed", "imag of a real tensor")
+    if key == "data":
+        return t.graph.call(torch.Tensor.detach, [self], {})
+    getter = getattr(torch.Tensor, key).__get__
+    result = t.graph.run(getter, [self.fake], {})
+    node = t.graph.add(key, t.references.to(getattr), (Value(t.graph.tensor_name(self)), key))
+    return t.graph.wrap(result, node)
+
+
+def _grad(t, self: TensorVariable) -> Variable:
+    if self.live is None or self.source is None:
+        raise GraphBreak("autograd", "grad of a tensor made in the frame")
+    return t.lazy(self.live.grad, Attribute(self.source, "grad"))
+
+
+def _other(t, self: TensorVariable, key: str, default: Variable | None) -> Variable:
+    """A method, or an attribute that the program has put on the tensor."""
+    if key in REFUSED_METHODS:
+        raise GraphBreak(REFUSED_METHODS[key], f"Tensor.{key}")
+    if key == "__class__":
+        return Known(self.cls, Bound(t.references.to(self.cls)))
+    if self.live is not None and key in getattr(self.live, "__dict__", ()):
+        return t.lazy(getattr(self.live, key), Attribute(self.source, key))
+    value, _ = static_lookup(self.cls, key)
+    if value is MISSING:
+        if self.live is not None:
+            t.guard("LACKS", Attribute(self.source, "__dict__"), key)
+        if default is not None:
+            return default
+        t.raise_exception(AttributeError, f"'Tensor' object has no attribute {key!r}")
+    if isinstance(value, property | types.GetSetDescriptorType):
+        raise GraphBreak("attribute", f"Tensor.{key}")
+    function = getattr(self.cls, key)
+    return MethodVariable(self, Known(function, Bound(t.references.to(function))))
+
+
+@rule((setattr, delattr), TensorVariable)
+def tensor_setattr(t, self, name, value=None):
+    raise GraphBreak("mutation", f"Tensor.{t.constant(name)}")
+
+
+# -- sizes ------------------------------------------------------------
+
+
+def size_of(t, self: TensorVariable) -> TupleVariable:
+    """`self.shape`, with symbolic sizes where they are dynamic."""
+    sizes = [_size(t, self, dim) for dim in range(self.fake.dim())]
+    return t.new(TupleVariable(sizes, cls=torch.Size))
+
+
+def _size(t, self: TensorVariable, dim: int) -> Variable:
+    value = self.fake.shape[dim]
+    if type(value) is int:
+        return Constant(value)
+
+    def make() -> str:
+        node = t.graph.add_pure("sym_size", "size", (Value(t.graph.tensor_name(self)), dim))
+        return node
+
+    return t.new(Symbolic(value, make=make))
+
+
+@rule(torch.Tensor.size, TensorVariable)
+def size(t, self, dim=None):
+    if dim is None or t.constant(dim) is None:
+        return size_of(t, self)
+    index = t.constant(dim)
+    if not -self.fake.dim() <= index < self.fake.dim():
+        t.raise_exception(IndexError, "Dimension out of range")
+    return _size(t, self, index % self.fake.dim())
+
+
+@rule(len, TensorVariable)
+def tensor_len(t, self):
+    if self.fake.dim() == 0:
+        t.raise_exception(TypeError, "len() of a 0-d tensor")
+    return _size(t, self, 0)
+
+
+@rule((torch.Tensor.numel, torch.Tensor.nelement, torch.numel), TensorVariable)
+def numel(t, self):
+    total: Variable = Constant(1)
+    for item in size_of(t, self).items:
+        total = apply(t, operator.mul, [total, item])
+    return total
+
+
+@rule(torch.Tensor.storage_offset, TensorVariable)
+def storage_offset(t, self):
+    if self.source is None:
+        value = self.fake.storage_offset()
+        if type(value) is not int:
+            raise GraphBreak("attribute", "a symbolic storage_offset()")
+        return Constant(value)
+    value = self.live.storage_offset()
+    t.guard("EQUALS", StorageOffset(self.source), value)
+    return Constant(value)
+
+
+@rule(torch.Tensor.is_contiguous, TensorVariable)
+def is_contiguous(t, self, memory_format=None):
+    format_ = torch.contiguous_format if memory_format is None else t.constant(memory_format)
+    return Constant(bool(t.graph.run(self.fake.is_contiguous, [], {"memory_format": format_})))
+
+
+@rule(torch.Tensor.type, TensorVariable)
+def tensor_type(t, self, dtype=None):
+    if dtype is None or t.constant(dtype) is None:
+        return Constant(self.fake.type())
+    return NotImplemented
+
+
+@rule((torch.is_tensor, torch.overrides.is_tensor_like))
+def is_tensor(t, self):
+    return Constant(isinstance(self, TensorVariable))
+
+
+def _refuse(name: str, reason: str) -> None:
+    method = getattr(torch.Tensor, name, None)
+    if method is None:
+        return
+
+    @rule(method, TensorVariable)
+    def refused(t, self, *args, **kwargs):
+        raise GraphBreak(reason, f"Tensor.{name}")
+
+
+for _name, _reason in REFUSED_METHODS.items():
+    if _name not in ("__init__", "__new__", "__repr__", "__str__", "__hash__"):
+        _refuse(_name, _reason)
+
+
+@rule((int, float, complex), TensorVariable)
+def number_of_tensor(t, self):
+    raise GraphBreak("tensor_value", "the value of a tensor as a number")
+
+
+@rule(hash, TensorVariable)
+def hash_tensor(t, self):
+    raise GraphBreak("hash", "a tensor")

@@ -1,0 +1,301 @@
+"""Symbolic shapes: fake tensors, what is dynamic, and the guards that the trace has asked for.
+
+Static first: a size or int is a constant until a later call differs in it (`History`). The
+symbols and their arithmetic are those of torch's ShapeEnv; which source a symbol stands for, and
+the text of the guards, are ours.
+"""
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch._guards import GuardSource
+from torch._guards import Source as TorchSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.utils._sympy.printers import PythonPrinter
+
+from ..markers import dynamic_marks
+from ..package.graph import GraphInput, Symbol
+from ..package.guard import Guard
+from ..package.reference import Import, TensorMeta
+from ..package.source import Size, Source, Stride
+from .signals import GraphBreak
+from .variables import Constant, Symbolic, TensorVariable, Variable
+
+
+@dataclass(frozen=True)
+class ShapeSource(TorchSource):
+    """How ShapeEnv is told where a symbol comes from; the name only has to be unique."""
+
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.text
+
+    @property
+    def guard_source(self) -> GuardSource:
+        return GuardSource.LOCAL
+
+
+@dataclass
+class History:
+    """What an entry has seen at each source, from one trace to the next.
+
+    seen: the int, or the tensor's sizes. dynamic: sources of ints, and (source, dim) of sizes,
+    that have differed between calls.
+    """
+
+    seen: dict[Source, Any] = field(default_factory=dict)
+    dynamic: set[Any] = field(default_factory=set)
+
+    def int_is_dynamic(self, source: Source, value: int) -> bool:
+        """Notes an int; whether it has differed from an earlier one."""
+        before = self.seen.setdefault(source, value)
+        if type(before) is not int or before != value:
+            self.dynamic.add(source)
+        return source in self.dynamic
+
+    def dynamic_sizes(self, source: Source, sizes: tuple[int, ...]) -> list[bool]:
+        """Notes a tensor's sizes; which of them have differed from earlier ones."""
+        before = self.seen.setdefault(source, sizes)
+        if type(before) is tuple and len(before) == len(sizes):
+            for dim, (old, new) in enumerate(zip(before, sizes, strict=True)):
+                if old != new:
+                    self.dynamic.add((source, dim))
+        return [(source, dim) in self.dynamic for dim in range(len(sizes))]
+
+
+class Shapes:
+    """Fakes and symbols of one trace.
+
+    dynamic: None for static first, True for everything dynamic, False for nothing.
+    """
+
+    def __init__(self, history: History, dynamic: bool | None):
+        self.history = history
+        self.dynamic = dynamic
+        self.env = ShapeEnv(duck_shape=True, specialize_zero_one=True)
+        self.fake_mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=False)
+        # symbol -> the source whose value it is
+        self.bindings: dict[sympy.Symbol, Source] = {}
+        # (source, expression) that must agree
+        self.equations: list[tuple[Source, Any, str]] = []
+        self._tensors: list[tuple[Source, TensorVariable]] = []
+        self._places: list[str] = []
+
+    # -- ints --------------------------------------------------------------------------------
+
+    def int_value(self, value: int, source: Source, place: str) -> Variable:
+        """An int that came in: a constant, or symbolic where it has been seen to differ."""
+        differs = self.history.int_is_dynamic(source, value)
+        if self.dynamic is False or not differs or abs(value) >= 2**62:
+            return Constant(value, source)
+        name = ShapeSource(repr(source))
+        symbol = self.env.create_symbol(
+            value, name, DimDynamic.DYNAMIC, positive=None, do_not_specialize_zero_one=True
+        )
+        symint = self.env.create_symintnode(symbol, hint=value, source=name)
+        self._bind(symbol, source, place)
+        return Symbolic(symint, source=source)
+
+    def decide(self, value: Symbolic) -> bool:
+        """The truth of a symbolic value; adds the guard that makes it so."""
+        return bool(value.value)
+
+    def specialize(self, value: Variable) -> Variable:
+        """Fixes a symbolic number at its present value; adds the guard that makes it so."""
+        if not isinstance(value, Symbolic):
+            return value
+        return Constant(value.type(value.value), None)
+
+    # -- tensors -----------------------------------------------------------------------------
+
+    def fake(self, tensor: torch.Tensor, source: Source, place: str) -> torch.Tensor:
+        """The stand-in for a tensor that came in."""
+        dims = self._dynamic_dims(tensor, source)
+        if not any(dims):
+            return self.fake_mode.from_tensor(tensor, static_shapes=True)
+        sizes = [
+            self._size(value, Size(source, dim), dims[dim], place)
+            for dim, value in enumerate(tensor.shape)
+        ]
+        strides = self._strides(tensor, source, sizes, place)
+        return self._empty_like(tensor, sizes, strides)
+
+    def _dynamic_dims(self, tensor: torch.Tensor, source: Source) -> list[bool]:
+        """Which sizes are symbolic. Parameters are static: their sizes make the model."""
+        shape = tuple(tensor.shape)
+        marks = dynamic_marks(tensor)
+        if self.dynamic is False or isinstance(tensor, torch.nn.Parameter):
+            dims = [False] * len(shape)
+        elif self.dynamic:
+            dims = [True] * len(shape)
+        else:
+            dims = self.history.dynamic_sizes(source, shape)
+        for dim, wanted in marks.items():
+            if 0 <= dim < len(dims):
+                dims[dim] = wanted
+        if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+            return [False] * len(shape)
+        return [wanted and size not in (0, 1) for wanted, size in zip(dims, shape, strict=True)]
+
+    def _size(self, value: int, source: Size, is_dynamic: bool, place: str):
+        if not is_dynamic:
+            return value
+        name = ShapeSource(repr(source))
+        symbol = self.env.create_symbol(value, name, DimDynamic.DUCK)
+        symint = self.env.create_symintnode(symbol, hint=value, source=name)
+        self._bind(symbol, source, place)
+        return symint
+
+    def _strides(self, tensor: torch.Tensor, source: Source, sizes: list, place: str) -> list:
+        """Strides as expressions over sizes, in the order from the innermost outwards."""
+        strides = tensor.stride()
+        result: list[Any] = [0] * len(strides)
+        candidates: dict[int, Any] = {1: 1}
+        order = sorted(range(len(strides)), key=lambda d: (strides[d], -d))
+        for dim in order:
+            value = strides[dim]
+            if value in (0, 1):
+                result[dim] = value
+            elif value in candidates:
+                result[dim] = candidates[value]
+            else:
+                result[dim] = self._free_stride(value, Stride(source, dim), place)
+            candidates.setdefault(value * tensor.shape[dim], result[dim] * sizes[dim])
+            if isinstance(result[dim], torch.SymInt):
+                self.equations.append((Stride(source, dim), result[dim].node.expr, place))
+        return result
+
+    def _free_stride(self, value: int, source: Stride, place: str):
+        """A stride that follows from no size: a constant until it is seen to differ."""
+        if not self.history.int_is_dynamic(source, value):
+            return value
+        name = ShapeSource(repr(source))
+        symbol = self.env.create_symbol(value, name, DimDynamic.DYNAMIC)
+        self._bind(symbol, source, place)
+        return self.env.create_symintnode(symbol, hint=value, source=name)
+
+    def _empty_like(self, tensor: torch.Tensor, sizes: list, strides: list) -> torch.Tensor:
+        with self.fake_mode, torch.inference_mode(tensor.is_inference()), torch.enable_grad():
+            made = torch.empty_strided(
+                sizes, strides, dtype=tensor.dtype, device=tensor.device,
+                requires_grad=tensor.requires_grad,
+            )  # fmt: skip
+            if tensor.requires_grad and not tensor.is_leaf:
+                # Not a leaf, as the original: a leaf would refuse updates in place.
+                made = made.clone()
+                if [str(s) for s in made.stride()] != [str(s) for s in strides]:
+                    raise GraphBreak("fake_failed", "a dynamic tensor with overlapping memory")
+        return made
+
+    def _bind(self, symbol: Any, source: Source, place: str) -> None:
+        """The symbol is the value of this source; a second source must agree with the first."""
+        if not isinstance(symbol, sympy.Symbol):
+            return
+        if symbol in self.bindings:
+            self.equations.append((source, symbol, place))
+        else:
+            self.bindings[symbol] = source
+
+    def tensor_input(self, name: str, variable: TensorVariable) -> GraphInput:
+        """What the graph's data says of a tensor input, as it was when it came in."""
+        live = variable.live
+        return GraphInput(
+            name,
+            str(live.dtype).removeprefix("torch."),
+            str(live.device),
+            live.requires_grad,
+            tuple(map(_plain_size, variable.shape)),
+            tuple(map(_plain_size, variable.strides)),
+            0,
+            parameter=isinstance(live, torch.nn.Parameter),
+        )
+
+    def meta(self, variable: TensorVariable) -> TensorMeta:
+        """What the guard compares of a tensor that came in."""
+        live = variable.live
+        keys = tuple(
+            name
+            for name, is_set in (("Conjugate", live.is_conj()), ("Negative", live.is_neg()))
+            if is_set
+        )
+        return TensorMeta(
+            str(live.dtype).removeprefix("torch."),
+            str(live.device),
+            live.requires_grad,
+            tuple(size if type(size) is int else None for size in variable.shape),
+            tuple(stride if type(stride) is int else None for stride in variable.strides),
+            Import(type(live).__module__, type(live).__qualname__),
+            str(live.layout).removeprefix("torch."),
+            keys,
+        )
+
+    # -- what the trace has relied on ------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def at(self, place: str):
+        """Guards that arise inside belong to this place of the user's program."""
+        try:
+            yield
+        finally:
+            missing = len(self.env.guards) - len(self._places)
+            self._places.extend([place] * missing)
+
+    def guards(self) -> list[Guard]:
+        """The conditions on sizes and ints, in the order in which they arose."""
+        found: list[Guard] = []
+        for source in self.bindings.values():
+            if isinstance(source, Size | Stride):
+                found.append(Guard("SHAPE", None, ("{0} >= 2", (source,))))
+        for source, expression, place in self.equations:
+            template, sources = self._template(expression, 1)
+            found.append(Guard("SHAPE", None, (f"{{0}} == {template}", (source, *sources)), place))
+        places = [*self._places, *[""] * len(self.env.guards)]
+        for guard, place in zip(self.env.guards, places, strict=False):
+            template, sources = self._template(guard.expr, 0)
+            found.append(Guard("SHAPE", None, (template, tuple(sources)), place))
+        return found
+
+    def _template(self, expression: Any, first: int) -> tuple[str, list[Source]]:
+        """An expression as a template for `Guard`, its symbols being the sources."""
+        sources: list[Source] = []
+        names: dict[sympy.Symbol, str] = {}
+        for symbol in sorted(expression.free_symbols, key=str):
+            if symbol not in self.bindings:
+                raise GraphBreak("data_dependent", f"a guard on {symbol}")
+            names[symbol] = f"{{{first + len(sources)}}}"
+            sources.append(self.bindings[symbol])
+        return _Printer(names).doprint(expression), sources
+
+    def facts(self) -> tuple[tuple[Symbol, ...], tuple[str, ...]]:
+        """The symbols, and what the guards make sure of, for whoever compiles the graph."""
+        symbols = []
+        for symbol in sorted(self.bindings, key=str):
+            bounds = self.env.var_to_range[symbol]
+            hint = int(self.env.backed_var_to_val[symbol])
+            symbols.append(Symbol(str(symbol), hint, _bound(bounds.lower), _bound(bounds.upper)))
+        return tuple(symbols), tuple(str(guard.expr) for guard in self.env.guards)
+
+
+def _bound(value: Any) -> int | None:
+    return int(value) if isinstance(value, sympy.Integer) else None
+
+
+def _plain_size(value: Any) -> int | str:
+    return value if type(value) is int else str(value.node.expr)
+
+
+class _Printer(PythonPrinter):
+    """Prints sympy as Python with the symbols replaced by a template's fields."""
+
+    def __init__(self, names: dict[sympy.Symbol, str]):
+        super().__init__()
+        self.names = names
+
+    def _print_Symbol(self, expr: sympy.Symbol) -> str:
+        return self.names[expr]

@@ -1,0 +1,304 @@
+"""Traces one frame into a variant. The one function that the rest of aotdyn calls: `trace_frame`.
+
+Reading order: here, `tracer`, `interpreter`, `opcodes/`, `operation`, `rules/`, then `check` and
+`body` for what comes out.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+import torch
+
+from ..package.errors import Unsupported
+from ..package.graph import Graph
+from ..package.guard import Guard
+from ..package.point import Point
+from ..package.reference import Live
+from ..package.source import Local, Source
+from ..package.state import process_state
+from ..package.variant import Break, EntryKey, Variant
+from . import attributes, reasons
+from .body import BodyWriter
+from .breaks import write_break, write_return
+from .check import CheckWriter
+from .frame import Frame
+from .interpreter import run
+from .namespaces import globals_source
+from .naming import Names, parameter_names
+from .rules import (
+    builtins,
+    functions,
+    iterators,
+    mappings,
+    modules,
+    sequences,
+    tensors,
+    torch_state,
+)
+from .shapes import History
+from .signals import GraphBreak, Raised, SkipFrame
+from .tracer import Stop, Tracer
+from .variables import CellVariable, Null, ObjectVariable, Variable
+
+# Importing these registers their rules.
+RULE_MODULES = (
+    attributes, builtins, functions, iterators, mappings, modules, sequences, tensors, torch_state,
+)  # fmt: skip
+
+MAXIMUM_ATTEMPTS = 100
+_GENERATORS = 0x20 | 0x80 | 0x100 | 0x200
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What the user asked for. dynamic: see `Shapes`. fullgraph: a break is an error."""
+
+    dynamic: bool | None = None
+    fullgraph: bool = False
+
+
+@dataclass(frozen=True)
+class Request:
+    """A frame to be traced: code and point, the frame values (see `Point`), and what earlier
+    traces of the entry have seen."""
+
+    key: EntryKey
+    code: CodeType
+    point: Point | None
+    globals: dict[str, Any]
+    values: tuple[Any, ...]
+    history: History = field(default_factory=History)
+    options: TraceOptions = field(default_factory=TraceOptions)
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        return parameter_names(self.code, self.point)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What came out: the variant, its graph, and the objects only this process has."""
+
+    variant: Variant
+    graph: Graph | None
+    live: list[Any]
+
+
+# graph, fake inputs in order, tracer -> None; may add shape guards (a compiler that specializes)
+CompileHook = Callable[[Graph, list[Any], Tracer], None]
+
+
+def trace_frame(request: Request, compile_graph: CompileHook | None = None) -> Traced:
+    """Traces a frame.
+
+    Raises SkipFrame if the frame can only run as plain Python, Unsupported if `fullgraph` was
+    asked for and the graph breaks.
+    """
+    if request.code.co_flags & _GENERATORS:
+        raise SkipFrame("generator", request.code.co_name)
+    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+        raise SkipFrame("mode", "")
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        raise SkipFrame("mode", "a functional transform")
+    stop_at: dict[int, GraphBreak] = {}
+    for _ in range(MAXIMUM_ATTEMPTS):
+        tracer = Tracer(request, stop_at)
+        with _process_preserved():
+            found = _attempt(tracer)
+        if isinstance(found, GraphBreak):
+            if request.options.fullgraph:
+                raise _unsupported(tracer, found)
+            step = found.origin if found.origin is not None else tracer.step
+            if step <= 0 or step in stop_at:
+                raise SkipFrame(found.reason, found.detail)
+            stop_at[step] = found
+            continue
+        return _finish(tracer, found, compile_graph)
+    raise SkipFrame("internal", "no place was found at which to break")
+
+
+class _process_preserved:
+    """Tracing leaves random state, gradient mode and autocast as they were."""
+
+    def __enter__(self):
+        self.random = random.getstate()
+        self.torch_random = torch.get_rng_state()
+        self.grad = torch.is_grad_enabled()
+        self.autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+        self.cache = torch.is_autocast_cache_enabled()
+
+    def __exit__(self, *exc_info):
+        random.setstate(self.random)
+        torch.set_rng_state(self.torch_random)
+        torch._C._set_grad_enabled(self.grad)
+        torch.set_autocast_enabled("cpu", self.autocast[0])
+        torch.set_autocast_dtype("cpu", self.autocast[1])
+        torch.set_autocast_cache_enabled(self.cache)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One complete attempt: the texts' writers and what the graph gives."""
+
+    names: Names
+    body: BodyWriter
+    breaks: Break | None
+    grad: bool
+    state: str
+
+
+def _attempt(t: Tracer) -> Found | GraphBreak:
+    """Runs the frame once; a break that needs another attempt is the answer, not an error."""
+    state = process_state()
+    grad = torch.is_grad_enabled()
+    frame = root_frame(t)
+    names = Names(t.entry.params)
+    writer = BodyWriter(t, names, t.entry.params)
+    cause: GraphBreak | None = None
+    try:
+        value = run(t, frame).value
+    except GraphBreak as error:
+        if error.origin is not None or not _unchanged(t, frame):
+            return error
+        cause = error
+    except Raised as raised:
+        error = GraphBreak("exception", raised.value.describe())
+        if not _unchanged(t, frame):
+            return error
+        cause = error
+    except Stop as stop:
+        cause = stop.cause
+    try:
+        if cause is None:
+            write_return(t, writer, value)
+            return Found(names, writer, None, grad, state)
+        if t.entry.options.fullgraph:
+            return cause
+        write_break(t, writer, frame, frame.instruction)
+        return Found(names, writer, _describe(frame, cause), grad, state)
+    except GraphBreak as error:
+        if error.origin is None:
+            error.origin = -1
+        return error
+
+
+def _unchanged(t: Tracer, frame: Frame) -> bool:
+    """Whether the instruction that broke had done nothing yet; restores the operands if so."""
+    progress, stack, kw_names = t.before
+    if progress != t.progress():
+        return False
+    frame.stack = stack
+    frame.kw_names = kw_names
+    return True
+
+
+def _describe(frame: Frame, cause: GraphBreak) -> Break:
+    stack = cause.places or frame.places()
+    return Break(cause.reason, cause.detail, reasons.hint(cause.reason), tuple(stack))
+
+
+def _unsupported(t: Tracer, cause: GraphBreak) -> Unsupported:
+    places = cause.places or (t.frame.places() if t.frame else ())
+    where = "\n".join(f"  at {place}" for place in places)
+    text = reasons.message(cause.reason, cause.detail)
+    return Unsupported(f"graph break with fullgraph=True: {text}\n{where}\n"
+                       f"  hint: {reasons.hint(cause.reason)}")  # fmt: skip
+
+
+def root_frame(t: Tracer) -> Frame:
+    """The entry's own frame, standing at its point."""
+    request = t.entry
+    code, point = request.code, request.point
+    frame = Frame(code, request.globals, globals_source(request.globals, request.globals))
+    values = iter(zip(request.params, request.values, strict=True))
+
+    def take() -> Variable:
+        name, value = next(values)
+        return t.lazy(value, Local(name))
+
+    if point is None:
+        count = len(request.params) - len(code.co_freevars)
+        for name in code.co_varnames[:count]:
+            frame.locals[name] = take()
+        cells = code.co_freevars
+    else:
+        for name in code.co_varnames:
+            variable = take()
+            if name not in point.unbound and name not in code.co_cellvars:
+                frame.locals[name] = variable
+        cells = (*code.co_cellvars, *code.co_freevars)
+        frame.index = frame.decoded.at[point.offset]
+    t.root = t.frame = frame
+    for name in cells:
+        cell = t.realize(take())
+        assert isinstance(cell, CellVariable)
+        frame.cells[name] = cell
+    if point is not None:
+        frame.stack = [take() if there else Null() for there in point.stack]
+    return frame
+
+
+def _finish(t: Tracer, found: Found, compile_graph: CompileHook | None) -> Traced:
+    """The variant of a complete attempt."""
+    request = t.entry
+    graph = t.graph.finish(found.body.outputs, found.grad)
+    if graph is not None and compile_graph is not None:
+        compile_graph(graph, [t.graph.inputs[i.name] for i in graph.inputs], t)
+    inputs = [] if graph is None else [t.graph.input_source(i.name) for i in graph.inputs]
+    guards = _all_guards(t, found)
+    body = found.body.write(graph.id if graph is not None else None)
+    check = CheckWriter(found.names, request.params).write(guards, inputs)
+    references = found.names.references
+    variant = Variant(
+        entry=request.key,
+        check=check,
+        body=body,
+        names=references,
+        guards=tuple(guards),
+        graph=graph.id if graph is not None else None,
+        codes=tuple(t.references.codes.items()),
+        breaks=found.breaks,
+        file=request.code.co_filename,
+        line=request.code.co_firstlineno,
+        params=request.params,
+        obstacles=tuple(dict.fromkeys(_obstacles(references))),
+    )
+    return Traced(variant, graph, t.references.live)
+
+
+def _obstacles(references: dict) -> list[str]:
+    """Why the variant cannot be used in another process."""
+    return [f"{ref.what} has no name in other processes" for ref in references.values()
+            if isinstance(ref, Live)]  # fmt: skip
+
+
+def _all_guards(t: Tracer, found: Found) -> list[Guard]:
+    guards = [Guard("STATE", None, found.state)]
+    guards += t.guards.values()
+    guards += _distinct(t)
+    if t.tensors:
+        sources = tuple(v.source for v in t.tensors)
+        guards.append(Guard("TENSORS", None, (sources, tuple(map(t.shapes.meta, t.tensors)))))
+    guards += t.shapes.guards()
+    return guards
+
+
+def _distinct(t: Tracer) -> list[Guard]:
+    """An object that is changed must not be another one that was looked at under another path."""
+    guards = []
+    changed = [v for v in t.effects.changed.values() if v.source is not None]
+    seen: set[frozenset[Source]] = set()
+    for variable in changed:
+        for other in t.remembered():
+            if other is variable or type(other) is not type(variable) or other.source is None:
+                continue
+            if isinstance(variable, ObjectVariable) and other.type is not variable.type:
+                continue
+            pair = frozenset((variable.source, other.source))
+            if len(pair) == 2 and pair not in seen:
+                seen.add(pair)
+                guards.append(Guard("DISTINCT", variable.source, other.source))
+    return guards

@@ -1,0 +1,298 @@
+"""One attempt at tracing one frame: what is known, what was relied on, what was recorded.
+
+`trace.py` makes one per attempt and starts over with a better knowledge of where to break; so
+nothing here is ever rolled back. Everything in `record` gets it as its first argument `t`.
+"""
+
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from ..package.guard import Guard
+from ..package.reference import CodeOf, Import, Literal
+from ..package.source import Bound, Source
+from . import attributes, invoke, wrap
+from .bytecode import Instruction
+from .effects import Effects
+from .frame import Frame
+from .graph import GraphBuilder
+from .interpreter import INSTRUCTION_LIMIT
+from .namespaces import Namespaces, globals_source
+from .references import References, importable
+from .shapes import Shapes
+from .signals import GraphBreak, NotConstant, Raised, Signal
+from .variables import (
+    Constant,
+    DictVariable,
+    ExceptionVariable,
+    Known,
+    Lazy,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    RangeVariable,
+    SetVariable,
+    SliceVariable,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
+
+INLINE_DEPTH = 120
+
+
+class Stop(Signal):
+    """The root frame has reached an instruction at which an earlier attempt had to break."""
+
+    def __init__(self, cause: GraphBreak):
+        super().__init__(cause)
+        self.cause = cause
+
+
+class Tracer:
+    """See the module. entry: what is traced (`trace.Request`). stop_at: step of the root frame
+    -> the break that an earlier attempt met there. A step counts instructions executed in the root
+    frame, so that a later turn of a loop is another step."""
+
+    def __init__(self, entry, stop_at: dict[int, GraphBreak]):
+        self.entry = entry
+        self.stop_at = stop_at
+        self.references = References()
+        self.shapes = Shapes(entry.history, entry.options.dynamic)
+        self.graph = GraphBuilder(self)
+        self.effects = Effects()
+        self.namespaces = Namespaces(self)
+        self.guards: dict[tuple, Guard] = {}
+        self.tensors: list[TensorVariable] = []
+        self.handled: ExceptionVariable | None = None
+        # __exit__ of a context entered in the root frame -> the step that entered it
+        self.contexts: dict[int, tuple[Variable, int]] = {}
+        self.frame: Frame | None = None
+        self.root: Frame | None = None
+        self.executed = 0
+        self.step = 0
+        self.inlined = 0
+        self.before: tuple = ()
+        self.depth = 0
+        self._by_id: dict[int, tuple[Any, Variable]] = {}
+        self._by_source: dict[Source, Variable] = {}
+
+    # -- the interpreter's position ------------------------------------------------------------
+
+    def before_instruction(self, frame: Frame, ins: Instruction) -> None:
+        """Called before each instruction of every frame."""
+        self.frame = frame
+        self.executed += 1
+        if self.executed > INSTRUCTION_LIMIT:
+            raise GraphBreak("long_trace")
+        if frame.caller is not None:
+            self.inlined += 1
+            return
+        self.step += 1
+        cause = self.stop_at.get(self.step)
+        if cause is not None:
+            raise Stop(cause)
+        self.before = (self.progress(), list(frame.stack), frame.kw_names)
+
+    def progress(self) -> tuple:
+        """Counts that stand still as long as nothing has happened that would need undoing."""
+        return len(self.graph.nodes), self.effects.count, self.inlined
+
+    @property
+    def here(self) -> str:
+        """`file:line` of the instruction that is executed."""
+        frame = self.frame
+        if frame is None:
+            return ""
+        return f"{frame.code.co_filename}:{frame.instruction.line}"
+
+    # -- values that come in -------------------------------------------------------------------
+
+    def lazy(self, value: Any, source: Source) -> Variable:
+        """A live value, untouched."""
+        return Lazy(value, source)
+
+    def realize(self, variable: Variable) -> Variable:
+        """The variable itself, or what a Lazy turns out to be when it is looked at."""
+        if type(variable) is not Lazy:
+            return variable
+        if variable.known is None:
+            variable.known = self._look(variable.value, variable.source)
+        return variable.known
+
+    def _look(self, value: Any, source: Source) -> Variable:
+        known = self._by_source.get(source)
+        if known is not None:
+            return known
+        held = self._by_id.get(id(value))
+        if held is not None:
+            known = held[1]
+            if known.source != source and not isinstance(source, Bound):
+                self.guard("SAME", source, known.source)
+        else:
+            known = wrap.wrap(self, value, source)
+            if isinstance(value, torch.Tensor):
+                self.remember(value, known)
+        self._by_source[source] = known
+        return known
+
+    def remember(self, value: Any, variable: Variable) -> None:
+        """Reaching this object again gives the same variable."""
+        self._by_id[id(value)] = (value, variable)
+
+    def remembered(self) -> list[Variable]:
+        """All objects that came in and can be told apart by identity."""
+        return [variable for _, variable in self._by_id.values()]
+
+    def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
+        """Adds a condition, once."""
+        key = (kind, source, expected if isinstance(expected, Source) else Literal(expected))
+        if key not in self.guards:
+            self.guards[key] = Guard(kind, source, expected, self.here)
+
+    def references_to(self, value: Any) -> Import | None:
+        """The import that names an object, or None."""
+        return importable(value)
+
+    # -- values that the frame makes -----------------------------------------------------------
+
+    def new(self, variable: Variable) -> Any:
+        """Notes which step of the root frame made a value, to break there if it cannot be
+        rebuilt."""
+        if self.root is not None:
+            variable.origin = self.step
+        return variable
+
+    def wrap_constant(self, value: Any) -> Variable:
+        """A constant of a code object."""
+        if isinstance(value, tuple):
+            return TupleVariable([self.wrap_constant(item) for item in value])
+        if isinstance(value, frozenset):
+            return SetVariable({item: Constant(item) for item in value}, cls=frozenset)
+        return Constant(value)
+
+    def wrap_result(self, value: Any) -> Variable:
+        """What a pure function of constants gave. Raises GraphBreak for unusual types."""
+        kind = type(value)
+        if kind is int or kind in wrap.PLAIN:
+            return Constant(value)
+        if kind is range:
+            return RangeVariable(value)
+        if kind is slice:
+            parts = (value.start, value.stop, value.step)
+            return self.new(SliceVariable(map(self.wrap_result, parts)))
+        if kind is tuple or kind is torch.Size or hasattr(kind, "n_sequence_fields"):
+            return self.new(TupleVariable(map(self.wrap_result, value), cls=kind))
+        if kind is list:
+            return self.wrap_list([self.wrap_result(item) for item in value])
+        if kind is dict:
+            items = {k: (self.wrap_result(k), self.wrap_result(v)) for k, v in value.items()}
+            return self.new(DictVariable(items))
+        if kind in (set, frozenset):
+            return self.new(SetVariable({k: self.wrap_result(k) for k in value}, cls=kind))
+        if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
+            raise GraphBreak("unknown_operation", f"a symbolic {kind.__name__} outside a graph")
+        if isinstance(value, type):
+            return Known(value, Bound(self.references.to(value)))
+        raise GraphBreak("unknown_type", f"a result of type {kind.__name__}")
+
+    def wrap_list(self, items: list[Variable]) -> ListVariable:
+        """A list that the frame made."""
+        return self.new(ListVariable(items))
+
+    def wrap_bound(self, value: MethodType) -> MethodVariable:
+        """A bound method of a class or of an object known by identity."""
+        self_ = Known(value.__self__, Bound(self.references.to(value.__self__)))
+        function = value.__func__
+        reference = self.references.to(function)
+        live = wrap.live_function(self, function, Bound(reference), reference)
+        return MethodVariable(self_, live)
+
+    def unmodelled(self, what: str) -> Variable:
+        """A value of which nothing is known: it can be passed on, any use breaks."""
+        return self.new(Variable())
+
+    def nested_code(self, frame: Frame, code: CodeType) -> CodeOf | None:
+        """How a code constant of a frame's code is found in another process."""
+        index = next(i for i, c in enumerate(frame.code.co_consts) if c is code)
+        if frame.caller is None:
+            return CodeOf(None, (index,))
+        function = frame.function
+        reference = function.code_reference if function is not None else None
+        if isinstance(reference, Import):
+            return CodeOf(reference, (index,))
+        if isinstance(reference, CodeOf):
+            return CodeOf(reference.function, (*reference.path, index))
+        return None
+
+    def globals_of(self, function) -> Source:
+        """How the globals of a function that the frame made are reached."""
+        source = globals_source(function.globals, self.entry.globals)
+        if source is None:
+            raise GraphBreak("no_source", f"the globals of {function.qualname}", function.origin)
+        return source
+
+    # -- knowledge -------------------------------------------------------------------------------
+
+    def constant(self, variable: Variable) -> Any:
+        """The Python value; symbolic numbers are fixed. Raises GraphBreak if it is not known."""
+        try:
+            return self.shapes.specialize(self.deep(variable)).constant()
+        except NotConstant:
+            raise GraphBreak("unknown_type", self.realize(variable).describe()) from None
+
+    def deep(self, variable: Variable) -> Variable:
+        """The variable with everything inside it looked at."""
+        variable = self.realize(variable)
+        if isinstance(variable, ListVariable | TupleVariable | SliceVariable):
+            variable.items = [self.deep(item) for item in variable.items]
+        elif isinstance(variable, DictVariable):
+            self.complete(variable)
+            variable.items = {k: (key, self.deep(v)) for k, (key, v) in variable.items.items()}
+        return variable
+
+    def specialized(self, args: list[Variable], kwargs: dict) -> tuple[list[Variable], dict]:
+        """Arguments with symbolic numbers fixed."""
+        fixed = [self.shapes.specialize(arg) for arg in args]
+        return fixed, {key: self.shapes.specialize(arg) for key, arg in kwargs.items()}
+
+    def complete(self, variable: DictVariable) -> None:
+        """All keys of a dict become known."""
+        wrap.complete_dict(self, variable)
+
+    # -- exceptions ------------------------------------------------------------------------------
+
+    def exception(self, cls: type, *args: Any) -> ExceptionVariable:
+        """An exception with these plain arguments."""
+        try:
+            items = [self.wrap_result(arg) for arg in args]
+        except GraphBreak:
+            items = [self.unmodelled("exception argument")]
+        value = self.new(ExceptionVariable(cls, TupleVariable(items)))
+        value.context = self.handled
+        return value
+
+    def raise_exception(self, cls: type, *args: Any):
+        """The traced program raises here."""
+        raise Raised(self.exception(cls, *args))
+
+    # -- doors to the modules that interpret frames ------------------------------------------------
+
+    def inline(self, function, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        return invoke.inline(self, function, args, kwargs)
+
+    def inline_live(self, function: FunctionType, args: list[Variable], kwargs: dict) -> Variable:
+        return invoke.inline_live(self, function, args, kwargs)
+
+    def call_live(self, function, args: list[Variable], kwargs: dict) -> Variable:
+        return invoke.call_live(self, function, args, kwargs)
+
+    def call_object(self, value: ObjectVariable, args: list[Variable], kwargs: dict) -> Variable:
+        return invoke.call_object(self, value, args, kwargs)
+
+    def construct(self, cls: type, args: list[Variable], kwargs: dict) -> Variable:
+        return invoke.construct(self, cls, args, kwargs)
+
+    def class_attribute(self, value: ObjectVariable, name: str) -> Variable:
+        return attributes.class_attribute(self, value, name)

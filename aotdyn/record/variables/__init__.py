@@ -1,0 +1,61 @@
+"""The kinds of values that the tracer distinguishes."""
+
+from .base import Constant, Known, Lazy, Null, Opaque, Variable
+from .callables import FunctionVariable, MethodVariable, SuperVariable
+from .containers import (
+    CellVariable,
+    DictVariable,
+    ListVariable,
+    RangeVariable,
+    Sequence,
+    SetVariable,
+    SliceVariable,
+    TupleVariable,
+    ViewVariable,
+)
+from .iterators import (
+    EnumerateVariable,
+    FilterVariable,
+    FixedIterator,
+    GeneratorVariable,
+    IteratorVariable,
+    MapVariable,
+    SequenceIterator,
+    ZipVariable,
+)
+from .objects import DELETED, ExceptionVariable, ObjectVariable
+from .tensor import Symbolic, TensorVariable
+
+__all__ = [
+    "DELETED",
+    "CellVariable",
+    "Constant",
+    "DictVariable",
+    "EnumerateVariable",
+    "ExceptionVariable",
+    "FilterVariable",
+    "FixedIterator",
+    "FunctionVariable",
+    "GeneratorVariable",
+    "IteratorVariable",
+    "Known",
+    "Lazy",
+    "ListVariable",
+    "MapVariable",
+    "MethodVariable",
+    "Null",
+    "ObjectVariable",
+    "Opaque",
+    "RangeVariable",
+    "Sequence",
+    "SequenceIterator",
+    "SetVariable",
+    "SliceVariable",
+    "SuperVariable",
+    "Symbolic",
+    "TensorVariable",
+    "TupleVariable",
+    "Variable",
+    "ViewVariable",
+    "ZipVariable",
+]

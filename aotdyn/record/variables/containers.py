@@ -1,0 +1,163 @@
+"""Containers: structure known, elements are variables. Mutable ones are changed in place; the
+tracer's `effects` says which of them lived before the frame and must be written back."""
+
+from collections.abc import Iterable
+
+from ...package.source import Source
+from .base import Constant, Variable
+
+
+class Sequence(Variable):
+    """Base of lists, tuples and slices: `items` in order."""
+
+    __slots__ = ("items",)
+    python: type = object
+
+    def __init__(self, items: Iterable[Variable], source: Source | None = None):
+        super().__init__(source)
+        self.items = list(items)
+
+    @property
+    def type(self) -> type:
+        return self.python
+
+    def constant(self):
+        return self.python(item.constant() for item in self.items)
+
+    def describe(self) -> str:
+        return f"{self.type.__name__} of {len(self.items)}"
+
+
+class ListVariable(Sequence):
+    """A list."""
+
+    __slots__ = ()
+    python = list
+
+
+class TupleVariable(Sequence):
+    """A tuple, or an instance of a tuple subclass `cls` without attributes of its own
+    (torch.Size, a namedtuple, torch's named results)."""
+
+    __slots__ = ("cls",)
+    python = tuple
+
+    def __init__(self, items, source: Source | None = None, cls: type = tuple):
+        super().__init__(items, source)
+        self.cls = cls
+
+    @property
+    def type(self) -> type:
+        return self.cls
+
+    def constant(self):
+        values = tuple(item.constant() for item in self.items)
+        if self.cls is tuple:
+            return values
+        return tuple.__new__(self.cls, values) if hasattr(self.cls, "_fields") else self.cls(values)
+
+
+class SliceVariable(Sequence):
+    """A slice: start, stop, step."""
+
+    __slots__ = ()
+    python = slice
+
+    def constant(self):
+        return slice(*(item.constant() for item in self.items))
+
+
+class DictVariable(Variable):
+    """A dict. items: key -> (key variable, value variable), in order; the keys are the Python
+    values (constants and objects known by identity).
+
+    live: the dict itself where it existed before the frame. Such a dict is looked into key by
+    key (`complete` is False) until something needs all of it. absent: keys known to be missing.
+    changes: what was done to it since, in order: ("set", key), ("del", key), ("clear", None).
+    """
+
+    __slots__ = ("items", "live", "complete", "absent", "changes", "factory", "cls")
+
+    def __init__(self, items: dict | None = None, source: Source | None = None, live=None):
+        super().__init__(source)
+        self.items: dict = {} if items is None else items
+        self.live = live
+        self.complete = live is None
+        self.absent: set = set()
+        self.changes: list[tuple] = []
+        self.cls: type = dict
+
+    @property
+    def type(self) -> type:
+        return self.cls
+
+    def constant(self):
+        return {key: value.constant() for key, (_, value) in self.items.items()}
+
+    def describe(self) -> str:
+        return f"dict of {len(self.items)}"
+
+
+class SetVariable(Variable):
+    """A set or frozenset. items: value -> variable, in order of insertion."""
+
+    __slots__ = ("items", "cls")
+
+    def __init__(self, items: dict, source: Source | None = None, cls: type = set):
+        super().__init__(source)
+        self.items = items
+        self.cls = cls
+
+    @property
+    def type(self) -> type:
+        return self.cls
+
+    def constant(self):
+        return self.cls(self.items)
+
+
+class RangeVariable(Variable):
+    """A range, known entirely."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: range, source: Source | None = None):
+        super().__init__(source)
+        self.value = value
+
+    @property
+    def type(self) -> type:
+        return range
+
+    def constant(self) -> range:
+        return self.value
+
+    @property
+    def items(self) -> list[Variable]:
+        return [Constant(i) for i in self.value]
+
+
+class ViewVariable(Variable):
+    """`dict.keys()`, `.values()` or `.items()` of a dict."""
+
+    __slots__ = ("of", "kind")
+
+    def __init__(self, of: DictVariable, kind: str):
+        super().__init__()
+        self.of = of
+        self.kind = kind
+
+    @property
+    def type(self) -> type:
+        return type(getattr({}, self.kind)())
+
+
+class CellVariable(Variable):
+    """A closure cell. content: None while it is empty. live: the cell where it existed before."""
+
+    __slots__ = ("content", "live")
+
+    def __init__(self, content: Variable | None = None, source: Source | None = None, live=None):
+        super().__init__(source)
+        self.content = content
+        self.live = live

@@ -1,0 +1,131 @@
+"""Iterators that the frame itself made. One that came in is a Lazy: advancing it breaks."""
+
+import types
+
+from .base import Variable
+
+
+class IteratorVariable(Variable):
+    """Base of all iterators. `next` is a rule; how to rebuild one is in `codegen`."""
+
+    __slots__ = ()
+
+
+class SequenceIterator(IteratorVariable):
+    """Over a list, tuple, range, or the unpacked items of something iterated once.
+
+    of: the variable that is iterated; its `items` are read as they are at each step, as
+    CPython does. index: the next position. exhausted: it has raised StopIteration before.
+    """
+
+    __slots__ = ("of", "index", "exhausted")
+
+    def __init__(self, of: Variable):
+        super().__init__()
+        self.of = of
+        self.index = 0
+        self.exhausted = False
+
+    @property
+    def type(self) -> type:
+        return type(iter(self.of.type()))
+
+
+class FixedIterator(IteratorVariable):
+    """Over values that are fixed when it is made: keys, values or items of a dict, characters of
+    a string, a set. of: what is iterated, to rebuild it."""
+
+    __slots__ = ("of", "values", "index", "size")
+
+    def __init__(self, of: Variable, values: list[Variable], size: int | None = None):
+        super().__init__()
+        self.of = of
+        self.values = values
+        self.index = 0
+        self.size = size
+
+    @property
+    def type(self) -> type:
+        of = getattr(self.of, "of", self.of)
+        return type(reversed([])) if self.size == -1 else type(iter(of.type()))
+
+
+class EnumerateVariable(IteratorVariable):
+    """`enumerate(inner, count)`."""
+
+    __slots__ = ("inner", "count")
+
+    def __init__(self, inner: Variable, count: Variable):
+        super().__init__()
+        self.inner = inner
+        self.count = count
+
+    @property
+    def type(self) -> type:
+        return enumerate
+
+
+class ZipVariable(IteratorVariable):
+    """`zip(*inner, strict=strict)`."""
+
+    __slots__ = ("inner", "strict")
+
+    def __init__(self, inner: list[Variable], strict: bool):
+        super().__init__()
+        self.inner = inner
+        self.strict = strict
+
+    @property
+    def type(self) -> type:
+        return zip
+
+
+class MapVariable(IteratorVariable):
+    """`map(function, *inner)`."""
+
+    __slots__ = ("function", "inner")
+
+    def __init__(self, function: Variable, inner: list[Variable]):
+        super().__init__()
+        self.function = function
+        self.inner = inner
+
+    @property
+    def type(self) -> type:
+        return map
+
+
+class FilterVariable(IteratorVariable):
+    """`filter(function, inner)`."""
+
+    __slots__ = ("function", "inner")
+
+    def __init__(self, function: Variable, inner: Variable):
+        super().__init__()
+        self.function = function
+        self.inner = inner
+
+    @property
+    def type(self) -> type:
+        return filter
+
+
+class GeneratorVariable(IteratorVariable):
+    """A generator whose frame the tracer runs step by step. function, args: to make it anew
+    when it has not started."""
+
+    __slots__ = ("frame", "started", "finished", "function", "args", "running", "result")
+
+    def __init__(self, frame, function: Variable, args):
+        super().__init__()
+        self.frame = frame
+        self.function = function
+        self.args = args
+        self.started = False
+        self.finished = False
+        self.running = False
+        self.result: Variable | None = None
+
+    @property
+    def type(self) -> type:
+        return types.GeneratorType

@@ -1,0 +1,346 @@
+"""Live value -> Variable, by exact type; adds the guards that what is now known still holds."""
+
+import enum
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..package.reference import Import, Reference
+from ..package.source import Attribute, Bound, Item, ReferredItem, Source
+from ..package.variant import code_hash
+from .signals import GraphBreak
+from .variables import (
+    CellVariable,
+    Constant,
+    DictVariable,
+    FunctionVariable,
+    Known,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    Opaque,
+    RangeVariable,
+    SetVariable,
+    SliceVariable,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
+
+WRAPPERS: dict[type, Callable] = {}
+
+PLAIN = (type(None), bool, float, complex, str, bytes, type(Ellipsis), type(NotImplemented),
+         torch.dtype, torch.device, torch.layout, torch.memory_format)  # fmt: skip
+
+TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+def wraps(*types_: type) -> Callable[[Callable], Callable]:
+    """Registers how values of exactly these types are wrapped: f(t, value, source)."""
+
+    def register(function: Callable) -> Callable:
+        for each in types_:
+            WRAPPERS[each] = function
+        return function
+
+    return register
+
+
+def wrap(t, value: Any, source: Source) -> Variable:
+    """The variable for a live value reached by `source`, with its guards."""
+    wrapper = WRAPPERS.get(type(value))
+    if wrapper is not None:
+        return wrapper(t, value, source)
+    for predicate, wrapper in _PREDICATES:
+        if predicate(value):
+            return wrapper(t, value, source)
+    return _opaque(t, value, source)
+
+
+@wraps(*PLAIN)
+def _plain(t, value: Any, source: Source) -> Variable:
+    t.guard("EQUALS", source, value)
+    return Constant(value, source)
+
+
+@wraps(int)
+def _int(t, value: int, source: Source) -> Variable:
+    wrapped = t.shapes.int_value(value, source, t.here)
+    if isinstance(wrapped, Constant):
+        t.guard("EQUALS", source, value)
+    else:
+        t.guard("TYPE", source, Import("builtins", "int"))
+    return wrapped
+
+
+@wraps(*TENSORS)
+def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
+    if type(value) is torch.Tensor and value.layout is not torch.strided:
+        return _opaque(t, value, source)
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return _opaque(t, value, source)
+    variable = TensorVariable(
+        t.shapes.fake(value, source, t.here), None, source, value, type(value)
+    )
+    t.tensors.append(variable)
+    return t.graph.register(variable)
+
+
+@wraps(list)
+def _list(t, value: list, source: Source) -> Variable:
+    t.guard("TYPE", source, Import("builtins", "list"))
+    t.guard("LENGTH", source, len(value))
+    variable = ListVariable([], source)
+    t.remember(value, variable)
+    variable.items = _items(t, value, source)
+    return variable
+
+
+@wraps(tuple)
+def _tuple(t, value: tuple, source: Source) -> Variable:
+    t.guard("TYPE", source, Import("builtins", "tuple"))
+    t.guard("LENGTH", source, len(value))
+    return TupleVariable(_items(t, value, source), source)
+
+
+def _items(t, value: Any, source: Source) -> list[Variable]:
+    """The items: tensors and objects stay untouched until used, short plain data is looked at."""
+    items = [t.lazy(item, Item(source, index)) for index, item in enumerate(value)]
+    if len(items) <= _EAGER_ITEMS:
+        items = [t.realize(i) if type(i.value) in _EAGER_TYPES else i for i in items]
+    return items
+
+
+# A short list of plain values is structure (names, flags); it is guarded whole.
+_EAGER_ITEMS = 16
+_EAGER_TYPES = (str, bool, type(None))
+
+
+@wraps(torch.Size)
+def _size(t, value: torch.Size, source: Source) -> Variable:
+    t.guard("TYPE", source, Import("torch", "Size"))
+    t.guard("LENGTH", source, len(value))
+    items = [t.lazy(item, Item(source, index)) for index, item in enumerate(value)]
+    return TupleVariable(items, source, torch.Size)
+
+
+@wraps(slice)
+def _slice(t, value: slice, source: Source) -> Variable:
+    t.guard("TYPE", source, Import("builtins", "slice"))
+    parts = [t.lazy(getattr(value, n), Attribute(source, n)) for n in ("start", "stop", "step")]
+    return SliceVariable(parts, source)
+
+
+@wraps(range)
+def _range(t, value: range, source: Source) -> Variable:
+    t.guard("EQUALS", source, value)
+    return RangeVariable(value, source)
+
+
+@wraps(dict)
+def _dict(t, value: dict, source: Source) -> Variable:
+    t.guard("TYPE", source, Import("builtins", "dict"))
+    variable = DictVariable({}, source, value)
+    t.remember(value, variable)
+    return variable
+
+
+@wraps(set, frozenset)
+def _set(t, value: Any, source: Source) -> Variable:
+    if not all(type(item) in (*PLAIN, int) for item in value):
+        return _opaque(t, value, source)
+    t.guard("EQUALS", source, value if type(value) is frozenset else set(value))
+    variable = SetVariable({item: Constant(item) for item in value}, source, type(value))
+    t.remember(value, variable)
+    return variable
+
+
+@wraps(types.CellType)
+def _cell(t, value: types.CellType, source: Source) -> Variable:
+    try:
+        content = t.lazy(value.cell_contents, Attribute(source, "cell_contents"))
+    except ValueError:
+        raise GraphBreak("no_source", "an empty closure cell") from None
+    variable = CellVariable(content, source, value)
+    t.remember(value, variable)
+    return variable
+
+
+# -- what is known by identity ------------------------------------------------------------
+
+
+@wraps(
+    types.ModuleType, types.BuiltinFunctionType, types.MethodDescriptorType,
+    types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.ClassMethodDescriptorType, torch._ops.OpOverload, torch._ops.OpOverloadPacket,
+    torch._ops._OpNamespace, torch._ops._Ops,
+)  # fmt: skip
+def _known(t, value: Any, source: Source) -> Variable:
+    if type(value) is types.BuiltinFunctionType and t.references_to(value) is None:
+        # A C method bound to an object: `[].append` stored in a variable.
+        return _opaque(t, value, source)
+    return Known(value, identity(t, value, source))
+
+
+def identity(t, value: Any, source: Source) -> Source:
+    """Guards that the value is the very object; returns the short way to reach it from now on."""
+    if isinstance(source, Bound):
+        return source
+    reference = t.references.to(value)
+    t.guard("IS", source, reference)
+    return Bound(reference)
+
+
+@wraps(types.FunctionType)
+def _function(t, value: types.FunctionType, source: Source) -> Variable:
+    reference = t.references_to(value)
+    if reference is not None:
+        source = identity(t, value, source)
+    else:
+        t.guard("TYPE", source, Import("types", "FunctionType"))
+        t.guard("CODE", source, code_hash(value.__code__))
+    variable = live_function(t, value, source, reference)
+    t.remember(value, variable)
+    return variable
+
+
+def live_function(
+    t, value: types.FunctionType, source: Source, reference: Reference | None
+) -> FunctionVariable:
+    """The variable for a function; its defaults and cells are looked at when it is inlined."""
+    defaults = kwdefaults = None
+    if value.__defaults__ is not None:
+        defaults = t.lazy(value.__defaults__, Attribute(source, "__defaults__"))
+    if value.__kwdefaults__ is not None:
+        kwdefaults = t.lazy(value.__kwdefaults__, Attribute(source, "__kwdefaults__"))
+    closure = tuple(
+        t.lazy(cell, Item(Attribute(source, "__closure__"), index))
+        for index, cell in enumerate(value.__closure__ or ())
+    )
+    return FunctionVariable(
+        value.__code__, value.__globals__, value.__name__, value.__qualname__, closure,
+        defaults, kwdefaults, source, value,
+        reference if isinstance(reference, Import) else None,
+    )  # fmt: skip
+
+
+@wraps(types.MethodType)
+def _method(t, value: types.MethodType, source: Source) -> Variable:
+    t.guard("TYPE", source, Import("types", "MethodType"))
+    self_ = t.lazy(value.__self__, Attribute(source, "__self__"))
+    function = t.lazy(value.__func__, Attribute(source, "__func__"))
+    return MethodVariable(self_, function, source)
+
+
+def _class(t, value: type, source: Source) -> Variable:
+    return Known(value, identity(t, value, source))
+
+
+def _enum(t, value: enum.Enum, source: Source) -> Variable:
+    return Known(value, identity(t, value, source))
+
+
+def _opaque(t, value: Any, source: Source) -> Variable:
+    return Opaque(value, source)
+
+
+def _named_tuple(t, value: tuple, source: Source) -> Variable:
+    t.guard("TYPE", source, t.references.to(type(value)))
+    t.guard("LENGTH", source, len(value))
+    return TupleVariable(_items(t, value, source), source, type(value))
+
+
+def _object(t, value: Any, source: Source) -> Variable:
+    """An instance of a Python class: its type is guarded, its attributes when they are used."""
+    t.guard("TYPE", source, t.references.to(type(value)))
+    variable = ObjectVariable(type(value), value, source)
+    t.remember(value, variable)
+    return variable
+
+
+def _is_named_tuple(value: Any) -> bool:
+    cls = type(value)
+    return isinstance(value, tuple) and cls.__bases__ == (tuple,) and hasattr(cls, "_fields")
+
+
+_BUILTIN_BASES = (int, float, str, bytes, complex, list, tuple, dict, set, frozenset, type,
+                  torch.Tensor, BaseException, types.ModuleType)  # fmt: skip
+
+
+def _is_plain_object(value: Any) -> bool:
+    """An instance of a class made by a class statement, without the layout of a builtin type."""
+    cls = type(value)
+    return bool(cls.__flags__ & 1 << 9) and not isinstance(value, _BUILTIN_BASES)
+
+
+# Tried in this order for types that are not in WRAPPERS.
+_PREDICATES: tuple[tuple[Callable[[Any], bool], Callable], ...] = (
+    (lambda value: isinstance(value, type), _class),
+    (lambda value: isinstance(value, enum.Enum), _enum),
+    (_is_named_tuple, _named_tuple),
+    (_is_plain_object, _object),
+)
+
+
+def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
+    """The item of a dict that existed before, looked up on demand; None if it is not there.
+
+    Guards the presence or absence of the key.
+    """
+    live, source = variable.live, variable.source
+    if not _plain_key(key):
+        reference = t.references_to(key)
+        if reference is None:
+            raise GraphBreak("hash", "a key that has no name in other processes")
+    if key not in live:
+        t.guard("LACKS", source, _key_expected(t, key))
+        variable.absent.add(key)
+        return None
+    t.guard("HAS", source, _key_expected(t, key))
+    value = t.lazy(live[key], _key_source(t, source, key))
+    variable.items[key] = (_key_variable(t, key), value)
+    return value
+
+
+def complete_dict(t, variable: DictVariable) -> None:
+    """Makes all keys of a dict known, in order; guards them."""
+    if variable.complete:
+        return
+    live, source = variable.live, variable.source
+    if variable.changes:
+        raise GraphBreak("mutation", "a dict that was changed before all of it was looked at")
+    keys = list(live)
+    if not all(_plain_key(key) or t.references_to(key) is not None for key in keys):
+        raise GraphBreak("hash", "a dict with keys that have no name in other processes")
+    t.guard("KEYS", source, tuple(key if _plain_key(key) else t.references.to(key) for key in keys))
+    known = variable.items
+    variable.items = {
+        key: known.get(key)
+        or (_key_variable(t, key), t.lazy(live[key], _key_source(t, source, key)))
+        for key in keys
+    }
+    variable.complete = True
+
+
+def _plain_key(key: Any) -> bool:
+    if type(key) is tuple:
+        return all(map(_plain_key, key))
+    return type(key) in (str, int, bool, bytes, float, type(None))
+
+
+def _key_expected(t, key: Any) -> Any:
+    return key if _plain_key(key) else t.references.to(key)
+
+
+def _key_source(t, source: Source, key: Any) -> Source:
+    return Item(source, key) if _plain_key(key) else ReferredItem(source, t.references.to(key))
+
+
+def _key_variable(t, key: Any) -> Variable:
+    if type(key) is tuple:
+        return TupleVariable([_key_variable(t, part) for part in key])
+    if _plain_key(key):
+        return Constant(key)
+    return Known(key, Bound(t.references.to(key)))

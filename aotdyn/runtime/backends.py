@@ -1,0 +1,52 @@
+"""Backends of the JIT: what turns a recorded graph into a callable over its inputs."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..package.compilers.fx import graph_module
+from ..package.errors import AotdynError
+from ..package.graph import Graph, python_source
+from . import recorder
+from .link import link_text
+
+
+def compile_hook(settings) -> Callable | None:
+    """What must run while the shape environment of the trace is alive: it may add guards."""
+    if _name(settings) != "inductor":
+        return None
+    from .inductor import InductorHook
+
+    return InductorHook(settings.options)
+
+
+def compile_graph(settings, graph: Graph, inputs: tuple, hook: Any) -> Callable[..., tuple]:
+    """The callable for a new graph. inputs: those of the call at hand."""
+    name = _name(settings)
+    if name == "eager":
+        return eager_graph(graph)
+    if name == "inductor":
+        return hook.result
+    compiled = settings.backend(graph_module(graph), list(inputs))
+    if not callable(compiled):
+        raise AotdynError(f"the backend returned {type(compiled).__name__}, not a callable")
+    return compiled
+
+
+def _name(settings) -> str:
+    """While recording, graphs run eagerly whatever the program asked for."""
+    backend = settings.backend
+    if recorder.active() and not callable(backend):
+        return "eager"
+    if callable(backend):
+        return "callable"
+    if backend in (None, "inductor"):
+        return "inductor"
+    if backend in ("eager", "aot_eager"):
+        return "eager"
+    raise AotdynError(f"unknown backend {backend!r}: eager, inductor, or a callable")
+
+
+def eager_graph(graph: Graph) -> Callable[..., tuple]:
+    """The graph as the Python function that the target `eager` ships."""
+    text, names = python_source(graph)
+    return link_text(text, "graph", names)

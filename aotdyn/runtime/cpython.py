@@ -1,0 +1,489 @@
+"""CPython 3.11's bytecode: code objects that start, resume and replace a frame.
+
+The one file of the runtime that knows the bytecode. Linking builds resume functions and native
+fallbacks with it, the hook gets its trampolines from it. Original bytecode is never rewritten:
+new instructions stand in front of it or instead of it (one exception: `_moved_slots`).
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from opcode import EXTENDED_ARG, _inline_cache_entries, hasfree, opmap, opname
+from types import CodeType, FunctionType
+from typing import NamedTuple
+
+from aotdyn.package.point import Point
+
+if sys.version_info[:2] != (3, 11) or sys.implementation.name != "cpython":
+    raise ImportError("aotdyn needs CPython 3.11: resume functions are made of its bytecode")
+
+_OPTIMIZED, _NEWLOCALS, _VARARGS, _VARKEYWORDS = 0x01, 0x02, 0x04, 0x08
+_GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
+_SUSPENDABLE = _GENERATOR | _COROUTINE | _ITERABLE_COROUTINE | _ASYNC_GENERATOR
+
+_PRELUDE = frozenset((opmap["MAKE_CELL"], opmap["COPY_FREE_VARS"]))
+_CELL_OPS = frozenset(hasfree)
+_KW_NAMES, _CALL = opmap["KW_NAMES"], opmap["CALL"]
+_NOP, _POP_EXCEPT, _PUSH_EXC_INFO = opmap["NOP"], opmap["POP_EXCEPT"], opmap["PUSH_EXC_INFO"]
+_REARRANGING = frozenset(opmap[name] for name in ("SWAP", "COPY", "POP_TOP", "NOP"))
+
+# The parameter of a resume function whose original has no local variable; no source can name it.
+_FRAME = ".frame"
+
+
+def suspends(code: CodeType) -> bool:
+    """Whether calling the code makes a generator, a coroutine or an async generator."""
+    return bool(code.co_flags & _SUSPENDABLE)
+
+
+def is_function(code: CodeType) -> bool:
+    """Whether the code is that of a function: module and class bodies keep locals in a dict."""
+    both = _OPTIMIZED | _NEWLOCALS
+    return code.co_flags & both == both
+
+
+def parameter_count(code: CodeType) -> int:
+    """How many leading names of `co_varnames` are parameters, `*args` and `**kwargs` included."""
+    stars = bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + stars
+
+
+def start_code(code: CodeType) -> CodeType:
+    """The same code taking every parameter by position, in the order of `co_varnames`.
+
+    What were `*args` and `**kwargs` is handed over as one tuple and one dict.
+    """
+    _require_function(code)
+    return code.replace(
+        co_argcount=parameter_count(code),
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
+    )
+
+
+def resume_code(code: CodeType, point: Point) -> CodeType:
+    """Code that sets up a frame as it is at `point` and runs the original from there.
+
+    It takes every name of `co_varnames` by position (one argument where there is none) and has the
+    free variables of `code`. The first argument is a tuple: that variable's own value, the cell
+    objects of `co_cellvars`, the stack's values from bottom to top without the NULLs. Arguments of
+    unbound variables, and of those kept in a cell, are ignored.
+
+    The original's bytes follow a prefix unchanged, so tracebacks, `with` exits and exception
+    handlers work as in the original.
+
+    ValueError: a generator's or coroutine's code, not a function's code, an unknown unbound name,
+    a stack deeper than the code's, or an offset where no frame can be entered: not the start of an
+    instruction, before its cells are made, between a call's keyword names and the call, or in an
+    exception handler (which exception is being handled is no part of a frame's values).
+    """
+    _require_function(code)
+    _require_unsuspended(code)
+    _require_enterable(code, point)
+    code = _with_a_local(code)
+    prefix = _resume_prefix(code, point)
+    units, entry = len(prefix) // 2, len(_entry(code)) // 2
+    name = f"resume_in_{code.co_name}_at_{point.offset}"
+    return code.replace(
+        co_name=name,
+        co_qualname=_renamed(code, name),
+        co_argcount=code.co_nlocals,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
+        co_stacksize=max(code.co_stacksize, len(point.stack) + 2),
+        co_consts=code.co_consts + tuple(range(_packed_count(code, point))),
+        co_code=prefix + code.co_code,
+        co_linetable=_first_line(entry) + _no_line(units - entry) + code.co_linetable,
+        co_exceptiontable=_shifted(code.co_exceptiontable, units),
+    )
+
+
+def native(
+    code: CodeType,
+    globals: dict,
+    point: Point | None = None,
+    made: Callable[[CodeType], None] = lambda code: None,
+) -> Callable:
+    """A callable that takes frame values (see `Point`) and runs the frame as plain Python.
+
+    Bytecode is made here, once, and shown to `made`; a call makes at most a function object around
+    its cells. Raises what `start_code` and `resume_code` raise.
+    """
+    if point is None:
+        start = start_code(code)
+        made(start)
+        return _native_start(start, globals)
+    resume = resume_code(code, point)
+    made(resume)
+    return _native_resume(code, resume, globals, sum(point.stack))
+
+
+def trampoline_code(code: CodeType, target: Callable) -> CodeType:
+    """Code in place of `code` whose body is `return target(*parameters, *free cells)`.
+
+    Parameters come in the order of `co_varnames` with the values the caller gave: a parameter that
+    the original keeps in a cell is handed over bare. Signature, flags, names of locals, cells and
+    free variables are the original's, so it fits the original's functions and frames. `target` is
+    a constant of it and should be hashable, as code objects are hashed with their constants; a
+    target that holds the code's owner keeps both alive, since code objects are not collected.
+
+    ValueError: a generator's or coroutine's code, or not a function's code.
+    """
+    _require_function(code)
+    _require_unsuspended(code)
+    parameters, first_free = parameter_count(code), _first_free(code)
+    loads = [_op("LOAD_FAST", slot) for slot in range(parameters)]
+    loads += [_op("LOAD_CLOSURE", first_free + i) for i in range(len(code.co_freevars))]
+    body = b"".join(
+        (
+            _entry(code),
+            _op("PUSH_NULL"),
+            _op("LOAD_CONST", 1),
+            *loads,
+            _op("PRECALL", len(loads)),
+            _op("CALL", len(loads)),
+            _op("RETURN_VALUE"),
+        )
+    )
+    return code.replace(
+        co_code=body,
+        co_consts=(_docstring(code), target),
+        co_names=(),
+        co_stacksize=len(loads) + 2,
+        co_linetable=_first_line(len(body) // 2),
+        co_exceptiontable=b"",
+    )
+
+
+def replaces(code: CodeType, replacement: CodeType) -> bool:
+    """Whether frames of `code` can run `replacement`: the same signature, cells and free variables.
+
+    Whoever copies a frame's slots goes by their index and checks nothing, so this must.
+    """
+    return _layout(code) == _layout(replacement)
+
+
+def _layout(code: CodeType) -> tuple:
+    kinds = _OPTIMIZED | _NEWLOCALS | _VARARGS | _VARKEYWORDS | _SUSPENDABLE
+    return (
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_flags & kinds,
+        code.co_varnames[: parameter_count(code)],
+        code.co_cellvars,
+        code.co_freevars,
+    )
+
+
+# What can be asked of a code object before any bytecode is made
+
+
+def _require_function(code: CodeType) -> None:
+    if not is_function(code):
+        raise ValueError(f"{code.co_qualname} is not the code of a function")
+
+
+def _require_unsuspended(code: CodeType) -> None:
+    if suspends(code):
+        raise ValueError(f"{code.co_qualname} is a generator or a coroutine")
+
+
+def _require_enterable(code: CodeType, point: Point) -> None:
+    """ValueError unless `point` describes a frame of `code` that can exist."""
+    known = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    if unknown := [name for name in point.unbound if name not in known]:
+        raise ValueError(f"{code.co_qualname} has no variable {', '.join(unknown)}")
+    if len(point.stack) > code.co_stacksize:
+        raise ValueError(
+            f"{code.co_qualname} never has {len(point.stack)} values on its stack, "
+            f"at most {code.co_stacksize}"
+        )
+    if reason := _not_enterable(code, point.offset):
+        raise ValueError(f"{code.co_qualname} cannot be entered at offset {point.offset}: {reason}")
+
+
+def _not_enterable(code: CodeType, offset: int) -> str | None:
+    """Why no frame can be entered there; None if one can."""
+    start = op = None
+    naming = False  # between KW_NAMES and CALL the names are in the interpreter, not in the frame
+    for start, _, op, _ in _instructions(code.co_code):
+        if start >= offset:
+            break
+        naming = op == _KW_NAMES or (naming and op != _CALL)
+    if start != offset:
+        return "no instruction starts there"
+    if op in _PRELUDE:
+        return "its cells are not made yet"
+    if naming:
+        return "the keyword names of a call are not part of the frame"
+    if _handles_exception(code, offset):
+        return "an exception is being handled there"
+    return None
+
+
+def _instructions(bytecode: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """(start, end, opcode, argument), EXTENDED_ARGs and inline caches being within start..end."""
+    offset = start = arg = 0
+    while offset < len(bytecode):
+        op, arg = bytecode[offset], arg << 8 | bytecode[offset + 1]
+        offset += 2 + 2 * _inline_cache_entries[op]
+        if op != EXTENDED_ARG:
+            yield start, offset, op, arg
+            start, arg = offset, 0
+
+
+def _first_free(code: CodeType) -> int:
+    """The slot of the first free variable: after locals and those cells that are not locals."""
+    return code.co_nlocals + sum(name not in code.co_varnames for name in code.co_cellvars)
+
+
+def _cell_slots(code: CodeType) -> list[int]:
+    """The slot of each name of `co_cellvars`: a local's own one, else one after the locals."""
+    slots, following = [], code.co_nlocals
+    for name in code.co_cellvars:
+        if name in code.co_varnames:
+            slots.append(code.co_varnames.index(name))
+        else:
+            slots.append(following)
+            following += 1
+    return slots
+
+
+def _docstring(code: CodeType) -> str | None:
+    first = code.co_consts[0] if code.co_consts else None
+    return first if isinstance(first, str) else None
+
+
+def _renamed(code: CodeType, name: str) -> str:
+    outer, dot, _ = code.co_qualname.rpartition(".")
+    return outer + dot + name
+
+
+# Assembling
+
+
+def _op(name: str, arg: int = 0) -> bytes:
+    """One instruction with the EXTENDED_ARGs it needs before and its inline caches after it."""
+    op = opmap[name]
+    wide = [(EXTENDED_ARG, arg >> shift & 255) for shift in (24, 16, 8) if arg >> shift]
+    caches = bytes(2 * _inline_cache_entries[op])
+    return b"".join(map(bytes, wide)) + bytes((op, arg & 255)) + caches
+
+
+def _entry(code: CodeType) -> bytes:
+    """What every function begins with, less the making of cells."""
+    free = len(code.co_freevars)
+    return (_op("COPY_FREE_VARS", free) if free else b"") + _op("RESUME", 0)
+
+
+def _packed_count(code: CodeType, point: Point) -> int:
+    return 1 + len(code.co_cellvars) + sum(point.stack)
+
+
+def _resume_prefix(code: CodeType, point: Point) -> bytes:
+    """Instructions that build the frame of `point` out of the arguments and jump into the original.
+
+    The tuple stays in slot 0 until all else is in place. It is indexed, not unpacked, because
+    NULLs lie between its values on the stack.
+    """
+    slots, constants = _cell_slots(code), len(code.co_consts)
+
+    def packed(index: int) -> bytes:
+        load = _op("LOAD_FAST", 0) + _op("LOAD_CONST", constants + index)
+        return load + _op("BINARY_SUBSCR")
+
+    parts = [_entry(code)]
+    index = 1 + len(slots)
+    for present in point.stack:
+        parts.append(packed(index) if present else _op("PUSH_NULL"))
+        index += present
+    own = 0
+    for index, slot in enumerate(slots, 1):
+        if slot == 0:
+            own = index  # slot 0 holds a cell: that is its own value
+        else:
+            parts += packed(index), _op("STORE_FAST", slot)
+    unbound = {code.co_varnames.index(name) for name in point.unbound if name not in _boxed(code)}
+    if code.co_varnames == (_FRAME,):
+        unbound.add(0)  # not the original's: `locals()` must not see it
+    if 0 not in unbound:
+        parts += packed(own), _op("STORE_FAST", 0)
+    parts += [_op("DELETE_FAST", slot) for slot in sorted(unbound)]
+    parts.append(_op("JUMP_FORWARD", point.offset // 2))
+    return b"".join(parts)
+
+
+def _boxed(code: CodeType) -> set[str]:
+    """Names whose value is in a cell: an empty cell says that they are unbound."""
+    return {*code.co_cellvars, *code.co_freevars}
+
+
+def _with_a_local(code: CodeType) -> CodeType:
+    """The same code with at least one local variable, into which the first argument goes."""
+    if code.co_varnames:
+        return code
+    return code.replace(co_varnames=(_FRAME,), co_nlocals=1, co_code=_moved_slots(code))
+
+
+def _moved_slots(code: CodeType) -> bytes:
+    """The bytecode of a code without locals, with all slots one higher.
+
+    ValueError where a slot's number needs one more byte: jumps would have to be rewritten.
+    """
+    moved = []
+    for start, end, op, arg in _instructions(code.co_code):
+        instruction = code.co_code[start:end]
+        if op in _CELL_OPS:
+            instruction = _op(opname[op], arg + 1)
+            if len(instruction) != end - start:
+                raise ValueError(f"{code.co_qualname} has no local and too many cells to get one")
+        moved.append(instruction)
+    return b"".join(moved)
+
+
+# Lines and exception handlers
+
+
+def _first_line(units: int) -> bytes:
+    """Line table entries that put so many code units on the function's first line.
+
+    They leave the table's running line where it starts, so that the entries behind them keep
+    their meaning.
+    """
+    return _line_entries(13, b"\0", units)
+
+
+def _no_line(units: int) -> bytes:
+    """Line table entries for code units that are on no line, so that no tracer stops at them."""
+    return _line_entries(15, b"", units)
+
+
+def _line_entries(kind: int, payload: bytes, units: int) -> bytes:
+    sizes = (min(8, units - done) for done in range(0, units, 8))
+    return b"".join(bytes((0x80 | kind << 3 | size - 1,)) + payload for size in sizes)
+
+
+class _Handled(NamedTuple):
+    """A row of the exception table, in code units: a raise in start..end goes to `target`.
+
+    `depth` is the stack's depth there, `lasti` whether the raising offset is pushed too.
+    """
+
+    start: int
+    end: int
+    target: int
+    depth: int
+    lasti: bool
+
+
+def _exception_table(table: bytes) -> Iterator[_Handled]:
+    numbers = _varints(table)
+    for start, size, target, packed in zip(numbers, numbers, numbers, numbers, strict=True):
+        yield _Handled(start, start + size, target, packed >> 1, bool(packed & 1))
+
+
+def _varints(table: bytes) -> Iterator[int]:
+    number = 0
+    for byte in table:
+        number = number << 6 | byte & 63
+        if not byte & 64:
+            yield number
+            number = 0
+
+
+def _varint(number: int) -> bytearray:
+    sixes = bytearray((number & 63,))
+    while number := number >> 6:
+        sixes.append(number & 63 | 64)
+    sixes.reverse()
+    return sixes
+
+
+def _shifted(table: bytes, units: int) -> bytes:
+    """The exception table of the same code moved by so many code units."""
+    moved = bytearray()
+    for row in _exception_table(table):
+        first = _varint(row.start + units)
+        first[0] |= 128  # marks where a row starts
+        moved += first + _varint(row.end - row.start) + _varint(row.target + units)
+        moved += _varint(row.depth << 1 | row.lasti)
+    return bytes(moved)
+
+
+def _handles_exception(code: CodeType, offset: int) -> bool:
+    """Whether an exception is being handled at that offset.
+
+    Each handler is covered by a row that leads to its cleanup, `COPY 3; POP_EXCEPT; RERAISE 1`,
+    all but the instructions right before a `POP_EXCEPT`. Rows that lead elsewhere are followed
+    outward: a `try` may stand in the handler of another one.
+    """
+    while code.co_code[offset] == _NOP:
+        offset += 2  # not covered itself where a `try` begins
+    if _leads_to_pop_except(code.co_code, offset):
+        return True
+    rows, unit = list(_exception_table(code.co_exceptiontable)), offset // 2
+    for _ in rows:
+        if code.co_code[2 * unit] == _PUSH_EXC_INFO and (row := _covering(rows, unit)):
+            unit = row.target  # the cleanup of a handler that is not entered yet
+        row = _covering(rows, unit)
+        if row is None:
+            return False
+        unit = row.target
+        if _leads_to_pop_except(code.co_code, 2 * unit):
+            return True
+    return False
+
+
+def _leads_to_pop_except(bytecode: bytes, offset: int) -> bool:
+    """Whether only instructions that rearrange the stack come before a `POP_EXCEPT`."""
+    while bytecode[offset] in _REARRANGING:
+        offset += 2
+    return bytecode[offset] == _POP_EXCEPT
+
+
+def _covering(rows: list[_Handled], unit: int) -> _Handled | None:
+    return next((row for row in rows if row.start <= unit < row.end), None)
+
+
+# Running
+
+
+def _native_start(start: CodeType, globals: dict) -> Callable:
+    if not start.co_freevars:
+        return FunctionType(start, globals)
+    values = _names("v", start.co_argcount)
+    free = _names("f", len(start.co_freevars))
+    return _adapter(start, globals, [*values, *free], free, values)
+
+
+def _native_resume(code: CodeType, resume: CodeType, globals: dict, stack: int) -> Callable:
+    values, cells = _names("v", code.co_nlocals), _names("c", len(code.co_cellvars))
+    free, stacked = _names("f", len(code.co_freevars)), _names("s", stack)
+    packed = ", ".join([*(values[:1] or ["None"]), *cells, *stacked])
+    return _adapter(
+        resume, globals, [*values, *cells, *free, *stacked], free, [f"({packed},)", *values[1:]]
+    )
+
+
+def _names(letter: str, count: int) -> list[str]:
+    return [f"{letter}{i}" for i in range(count)]
+
+
+def _adapter(
+    code: CodeType, globals: dict, names: list[str], free: list[str], arguments: list[str]
+) -> Callable:
+    """A function of `names` that calls `code`, closed over the names in `free`, with `arguments`.
+
+    Made from text: taking exactly these parameters it is four times as fast as one that takes
+    `*values` and slices them.
+    """
+    if free:
+        callee = f"FunctionType(code, globals, name, None, ({', '.join(free)},))"
+        scope = {"FunctionType": FunctionType, "code": code, "globals": globals}
+        scope["name"] = code.co_name
+    else:
+        callee, scope = "function", {"function": FunctionType(code, globals)}
+    text = f"lambda {', '.join(names)}: {callee}({', '.join(arguments)})"
+    return eval(compile(text, f"<{code.co_name}>", "eval"), scope)

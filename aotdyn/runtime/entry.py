@@ -1,0 +1,96 @@
+"""Entries at run time, and the dispatcher's loop: the first variant whose guards hold serves a
+call; its body may continue in another entry, as a tail call at constant stack depth."""
+
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from ..package.point import Point
+from ..package.variant import EntryKey
+from . import misses
+from .cpython import native
+from .hook import hookless, pass_over
+from .link import Linked
+from .support import Continue, hash_of
+
+
+class Entry:
+    """A code object that can be entered at a point.
+
+    variants: (check, body) pairs in the order in which they are tried. linked: the same with
+    their data. skipped: the reason for which it always runs as plain Python, "" if it does not.
+    """
+
+    __slots__ = (
+        "code", "globals", "point", "settings", "variants", "linked", "skipped", "history",
+        "generation", "hits", "missed", "_plain", "_key", "parent", "children",
+    )  # fmt: skip
+
+    def __init__(
+        self, code: CodeType, globals_: dict, settings, point: Point | None, parent: "Entry | None"
+    ):
+        self.code = code
+        self.globals = globals_
+        self.settings = settings
+        self.point = point
+        self.variants: tuple[tuple[Callable, Callable], ...] = ()
+        self.linked: list[Linked] = []
+        self.skipped = ""
+        self.history: Any = None
+        self.generation = 0
+        self.hits = 0
+        self.missed = 0
+        self._plain: Callable | None = None
+        self._key: EntryKey | None = None
+        self.parent = parent
+        self.children: dict[Point, Entry] = {}
+
+    @property
+    def key(self) -> EntryKey:
+        """The entry's name in every process."""
+        if self._key is None:
+            module = self.globals.get("__name__", "")
+            self._key = EntryKey(module, self.code.co_qualname, hash_of(self.code), self.point)
+        return self._key
+
+    @property
+    def plain(self) -> Callable:
+        """Runs the frame as plain Python, given its frame values."""
+        if self._plain is None:
+            self._plain = native(self.code, self.globals, self.point, pass_over)
+            pass_over(self._plain.__code__)
+        return self._plain
+
+    def at(self, point: Point) -> "Entry":
+        """The entry for another point of the same frame."""
+        root = self.parent or self
+        found = root.children.get(point)
+        if found is None:
+            found = Entry(self.code, self.globals, self.settings, point, root)
+            found = root.children.setdefault(point, found)
+        return found
+
+    def add(self, linked: Linked, first: bool = True) -> None:
+        """A variant from now on. The newest is tried first: it is the most general one."""
+        self.linked.insert(0 if first else len(self.linked), linked)
+        self.variants = tuple((each.check, each.body) for each in self.linked)
+
+
+@hookless
+def dispatch(entry: Entry, values: tuple) -> Any:
+    """Runs a frame from its values to its end."""
+    while True:
+        for check, body in entry.variants:
+            inputs = check(*values)
+            if inputs is not None:
+                entry.hits += 1
+                break
+        else:
+            found = misses.handle(entry, values)
+            if found is None:
+                return entry.settings.run_plain(entry, values)
+            inputs, body = found
+        result = body(inputs, *values)
+        if type(result) is not Continue:
+            return result
+        entry, values = result.entry, result.values

@@ -1,0 +1,131 @@
+"""The JIT: traces a call that missed and links what comes out. The only module of the runtime
+that imports the tracer; `misses.py` imports it when the first miss wants it."""
+
+import dis
+import io
+import os
+import traceback
+
+from ..package.errors import AotdynError, Unsupported
+from ..package.graph import python_source
+from ..package.reference import EntryAt
+from ..record.reasons import message
+from ..record.shapes import History
+from ..record.signals import SkipFrame
+from ..record.trace import Request, Traced, TraceOptions, trace_frame
+from . import logs, recorder
+from .backends import compile_graph, compile_hook
+from .cpython import resume_code
+from .explain import Explainer, describe_guard
+from .link import Linked, Linker
+
+
+def trace(entry, values: tuple) -> Linked | None:
+    """A new variant for a call, added to its entry; None if the frame can only run as it is.
+
+    Raises Unsupported if the graph breaks under `fullgraph`.
+    """
+    settings = entry.settings
+    if entry.history is None:
+        entry.history = History()
+    request = Request(
+        entry.key,
+        entry.code,
+        entry.point,
+        entry.globals,
+        values,
+        entry.history,
+        TraceOptions(settings.dynamic, settings.fullgraph),
+    )
+    hook = compile_hook(settings)
+    try:
+        traced = trace_frame(request, hook)
+    except Unsupported:
+        raise
+    except SkipFrame as skip:
+        _skip(entry, skip.reason, skip.detail)
+        return None
+    except Exception as error:
+        if isinstance(error, AotdynError) or os.environ.get("AOTDYN_STRICT"):
+            raise
+        # A fault of the tracer must not become one of the program: the frame runs as it is.
+        logs.warn(f"internal error while tracing {entry.key.qualname}: {error!r}; it runs eagerly")
+        logs.log("trace", traceback.format_exc())
+        _skip(entry, "internal", repr(error))
+        return None
+    return _link(entry, traced, values, hook)
+
+
+def _link(entry, traced: Traced, values: tuple, hook) -> Linked:
+    variant = traced.variant
+    linker = Linker(entry, variant, traced.live)
+    linked = linker.link()
+    _log(entry, traced)
+    if linked.body is None:
+        inputs = linked.check(*values)
+        if inputs is None:
+            why = Explainer(linked, values).first_failure()
+            raise AssertionError(f"a new variant does not cover its own call: {why}")
+        linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs, hook))
+    entry.add(linked)
+    recorder.record(entry, traced)
+    return linked
+
+
+def _skip(entry, reason: str, detail: str) -> None:
+    if entry.settings.fullgraph and entry.point is None and entry.parent is None:
+        raise Unsupported(f"{entry.key.qualname} cannot be traced: {message(reason, detail)}")
+    entry.skipped = reason
+    recorder.obstacle(entry, message(reason, detail))
+    logs.log("graph_breaks", f"{entry.key} runs as plain Python: {message(reason, detail)}")
+
+
+def report_limit(entry) -> None:
+    """Says that an entry gets no further variants."""
+    code = entry.code
+    logs.warn(
+        f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has "
+        f"{len(entry.linked)} variants; calls that none of them covers run eagerly from now on"
+    )
+    recorder.obstacle(entry, message("recompile_limit", ""))
+
+
+def _log(entry, traced: Traced) -> None:
+    variant, graph = traced.variant, traced.graph
+    title = str(variant.entry)
+    if logs.wanted("trace"):
+        logs.log("trace", f"{title}: {len(variant.guards)} guards, "
+                          f"{len(graph.nodes) if graph else 0} operations")  # fmt: skip
+    if graph is not None and logs.wanted("graph_code"):
+        logs.log("graph_code", f"{title}\n{python_source(graph)[0]}")
+    if graph is not None and logs.wanted("graph_sizes"):
+        sizes = [f"{i.name}: {i.dtype}{list(i.size)}" for i in graph.inputs]
+        logs.log("graph_sizes", f"{title}: {', '.join(sizes)}")
+    if logs.wanted("guards"):
+        lines = [f"{g.kind}: {describe_guard(g)}  # {g.user}" for g in variant.guards]
+        logs.log("guards", "\n".join([title, *lines]))
+    if logs.wanted("output_code"):
+        logs.log("output_code", f"{title}\n{variant.check}\n{variant.body}")
+    if logs.wanted("bytecode"):
+        logs.log("bytecode", _bytecode(entry, variant))
+    if variant.breaks is not None and logs.wanted("graph_breaks"):
+        cause = variant.breaks
+        stack = "".join(f"\n  at {place}" for place in cause.stack)
+        logs.log("graph_breaks", f"{title}: {message(cause.reason, cause.detail)}{stack}\n"
+                                 f"  hint: {cause.hint}")  # fmt: skip
+
+
+def _bytecode(entry, variant) -> str:
+    """The original instructions, what replaces them, and the resume functions it goes on in."""
+    out = io.StringIO()
+    print(f"ORIGINAL {variant.entry}", file=out)
+    dis.dis(entry.code, file=out)
+    print(f"REPLACED BY\n{variant.check}\n{variant.body}", file=out)
+    for name, reference in variant.names.items():
+        if isinstance(reference, EntryAt):
+            print(f"RESUME FUNCTION {name}", file=out)
+            try:
+                dis.dis(resume_code(entry.code, reference.point), file=out)
+            except ValueError as error:
+                print(f"  none: {error}", file=out)
+    return out.getvalue()

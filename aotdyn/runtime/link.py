@@ -1,0 +1,132 @@
+"""Linking: a variant's data -> its live `check` and `body`, for the JIT and packages alike."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..package.errors import PackageError
+from ..package.reference import (
+    CodeOf,
+    EntryAt,
+    Globals,
+    GraphOf,
+    Import,
+    Literal,
+    Live,
+    Reference,
+    Runtime,
+    State,
+    Tensors,
+)
+from ..package.resolve import resolve_code, resolve_import
+from ..package.variant import Variant
+from . import support
+from .guards import state_check, tensor_check
+
+
+@dataclass
+class Linked:
+    """A variant in this process. hits counts the calls it served.
+
+    names: what the free names of its texts are bound to, for explaining misses.
+    """
+
+    variant: Variant
+    check: Callable[..., tuple | None]
+    names: dict[str, Any]
+    body: Callable[..., Any] | None = None
+    example: dict[str, Any] = field(default_factory=dict)
+
+
+class Linker:
+    """Resolves the references of one variant for one entry."""
+
+    def __init__(self, entry, variant: Variant, live: list[Any] | None = None):
+        self.entry = entry
+        self.variant = variant
+        self.live = live
+
+    def link(self, graph: Callable[..., tuple] | None = None) -> Linked:
+        """The linked variant, with `body` if the graph is given or there is none.
+
+        Raises PackageError where something it needs is not there or is not the same.
+        """
+        self._verify_codes()
+        names = {name: self._resolve(ref) for name, ref in self.variant.names.items()
+                 if not isinstance(ref, GraphOf)}  # fmt: skip
+        check = self._function(self.variant.check, "check", names)
+        linked = Linked(self.variant, check, names)
+        if graph is not None or self.variant.graph is None:
+            self.link_body(linked, graph)
+        return linked
+
+    def link_body(self, linked: Linked, graph: Callable[..., tuple] | None) -> None:
+        """Adds the body, whose graph is now there."""
+        for name, reference in self.variant.names.items():
+            if isinstance(reference, GraphOf):
+                linked.names[name] = graph
+        linked.body = self._function(self.variant.body, "body", linked.names)
+
+    def _function(self, text: str, name: str, names: dict[str, Any]) -> Callable:
+        key = self.variant.entry
+        code = compile(text, f"<aotdyn {name} of {key.module}:{key.qualname}>", "exec")
+        scope = dict(names)
+        exec(code, scope)
+        return scope[name]
+
+    def _verify_codes(self) -> None:
+        """The code of every inlined function is the one that was recorded."""
+        for reference, expected in self.variant.codes:
+            function = resolve_import(reference)
+            code = getattr(function, "__code__", None)
+            if code is None or support.hash_of(code) != expected:
+                name = f"{reference.module}:{reference.qualname}"
+                raise PackageError(f"the code of {name} has changed since it was recorded")
+
+    def _resolve(self, reference: Reference) -> Any:
+        return RESOLVERS[type(reference)](self, reference)
+
+    def _state(self) -> State:
+        for reference in self.variant.names.values():
+            if isinstance(reference, State):
+                return reference
+        raise PackageError("a variant without the state it was recorded under")
+
+    def _live(self, reference: Live) -> Any:
+        if self.live is None:
+            raise PackageError(f"{reference.what} was known to the recording process only")
+        return self.live[reference.index]
+
+    def _runtime(self, reference: Runtime) -> Any:
+        if reference.name in ("eager", "run_plain"):
+            return getattr(self.entry.settings, reference.name)
+        if reference.name not in support.__all__:
+            raise PackageError(f"the runtime has nothing called {reference.name!r}")
+        return getattr(support, reference.name)
+
+
+RESOLVERS: dict[type, Callable[[Linker, Any], Any]] = {
+    Import: lambda linker, ref: resolve_import(ref),
+    Literal: lambda linker, ref: ref.value,
+    CodeOf: lambda linker, ref: resolve_code(ref, linker.entry.code),
+    EntryAt: lambda linker, ref: linker.entry.at(ref.point),
+    Globals: lambda linker, ref: linker.entry.globals,
+    Live: Linker._live,
+    Runtime: Linker._runtime,
+    State: lambda linker, ref: state_check(ref),
+    Tensors: lambda linker, ref: tensor_check(ref, linker._state()),
+}
+
+
+def link_text(text: str, name: str, names: dict[str, Reference]) -> Callable:
+    """A function given as text whose free names are imports and literals: an eager graph."""
+    scope: dict[str, Any] = {}
+    for free, reference in names.items():
+        if isinstance(reference, Import):
+            scope[free] = resolve_import(reference)
+        elif isinstance(reference, Literal):
+            scope[free] = reference.value
+        else:
+            raise PackageError(f"a graph that needs a {type(reference).__name__}")
+    exec(compile(text, f"<aotdyn {name}>", "exec"), scope)
+    return scope[name]

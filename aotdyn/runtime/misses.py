@@ -1,0 +1,108 @@
+"""What happens when no variant covers a call: more variants from packages, the JIT, eager, or an
+error. Decided at frame entry, before any side effect."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..package.errors import Miss, PackageError
+from . import logs, registry
+from .explain import Explainer
+from .link import Linked, Linker
+
+RECOMPILE_LIMIT = 16
+
+# Tracing is done by one thread at a time: it changes the process' state for a while.
+_tracing = threading.RLock()
+
+
+def handle(entry, values: tuple) -> tuple[tuple, Callable] | None:
+    """The graph's inputs and the body for a call that missed; None: run it as plain Python.
+
+    Raises Miss if misses are forbidden, Unsupported if the graph breaks under `fullgraph`.
+    """
+    if entry.generation != registry.generation():
+        _take_from_packages(entry)
+        found = _covering(entry, values)
+        if found is not None:
+            entry.hits += 1
+            return found
+    if entry.skipped:
+        return None
+    entry.missed += 1
+    policy = registry.on_miss()
+    why = _reasons(entry, values) if policy == "error" or logs.wanted("misses") else []
+    if logs.wanted("misses"):
+        logs.log("misses", _describe(entry, why))
+    if policy == "error":
+        raise Miss(_describe(entry, why))
+    if policy == "eager":
+        return None
+    return _trace(entry, values)
+
+
+def _covering(entry, values: tuple) -> tuple[tuple, Callable] | None:
+    for check, body in entry.variants:
+        inputs = check(*values)
+        if inputs is not None:
+            return inputs, body
+    return None
+
+
+def _take_from_packages(entry) -> None:
+    """Links the variants that open packages have for an entry; refused ones are named once."""
+    entry.generation = registry.generation()
+    known = {linked.variant.id for linked in entry.linked}
+    for package in registry.packages():
+        for variant in package.variants(entry.key):
+            if variant.id in known:
+                continue
+            try:
+                graph = package.graph(variant.graph) if variant.graph is not None else None
+                linked = Linker(entry, variant).link(graph)
+            except PackageError as error:
+                package.refuse(variant, str(error))
+                continue
+            entry.add(linked, first=False)
+
+
+def _reasons(entry, values: tuple) -> list[str]:
+    reasons = [Explainer(linked, values).first_failure() for linked in entry.linked]
+    return list(dict.fromkeys(reason for reason in reasons if reason))
+
+
+def _describe(entry, reasons: list[str]) -> str:
+    code = entry.code
+    lines = [f"no variant of {entry.key.qualname} ({code.co_filename}:{code.co_firstlineno}) "
+             f"covers this call ({len(entry.linked)} tried)"]  # fmt: skip
+    return "\n".join([*lines, *(f"  failed: {reason}" for reason in reasons)])
+
+
+def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
+    # The one door through which the runtime reaches the tracer.
+    from . import jit
+
+    with _tracing:
+        # Another thread may have traced the same meanwhile.
+        found = _covering(entry, values)
+        if found is not None:
+            return found
+        if len(entry.linked) >= RECOMPILE_LIMIT:
+            jit.report_limit(entry)
+            entry.skipped = "recompile_limit"
+            return None
+        if entry.linked and logs.wanted("recompiles"):
+            logs.log("recompiles", _describe(entry, _reasons(entry, values)))
+        linked = jit.trace(entry, values)
+        if linked is None:
+            return None
+        return _own_inputs(linked, values)
+
+
+def _own_inputs(linked: Linked, values: tuple) -> tuple[tuple, Callable]:
+    inputs = linked.check(*values)
+    if inputs is None:
+        reason = Explainer(linked, values).first_failure()
+        raise AssertionError(f"a new variant does not cover the call it was made for: {reason}")
+    body: Any = linked.body
+    return inputs, body

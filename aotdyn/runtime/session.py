@@ -1,0 +1,37 @@
+"""`aotdyn.record`: records what compiled callables do inside a with block."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from ..package.recording import RecordingWriter, read_recording
+from . import recorder
+
+
+class Session:
+    """A recording that is being written, or has been."""
+
+    def __init__(self, writer: RecordingWriter):
+        self._writer = writer
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing that could be packed has been recorded so far."""
+        return self._writer.empty
+
+    def summary(self) -> str:
+        """One line: how much was recorded, and where."""
+        return read_recording(self._writer.path).summary()
+
+
+@contextlib.contextmanager
+def record(
+    path: str | os.PathLike, *, script: str = "", device: str = "cpu"
+) -> Iterator[Session]:
+    """Records what compiled callables do inside to the file `path`; graphs run eagerly."""
+    with RecordingWriter(path, script=script, device=device) as writer:
+        recorder.start(writer)
+        try:
+            yield Session(writer)
+        finally:
+            recorder.stop(writer)

@@ -1,0 +1,109 @@
+"""What one `compile` asked for, and the entries that belong to it: the compiled function, its
+continuations, and the nested frames that its eager calls reach."""
+
+import threading
+import weakref
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from .. import policy
+from ..package.point import Point
+from . import registry
+from .cpython import trampoline_code
+from .entry import Entry, dispatch
+from .hook import call_hooked, hookless, set_decider
+
+_current = threading.local()
+_all: "weakref.WeakSet[Settings]" = weakref.WeakSet()
+
+
+class Settings:
+    """backend: "eager", "inductor" or a callable; fullgraph, dynamic, options: as in `compile`."""
+
+    def __init__(
+        self,
+        backend: Any = None,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        options: dict[str, Any] | None = None,
+    ):
+        self.backend = backend
+        self.fullgraph = fullgraph
+        self.dynamic = dynamic
+        self.options = options
+        self._entries: dict[int, Entry] = {}
+        _all.add(self)
+
+    def entry(self, code: CodeType, globals_: dict, point: Point | None = None) -> Entry:
+        """The entry for a code object; made when it is first asked for."""
+        found = self._entries.get(id(code))
+        if found is None:
+            found = self._entries.setdefault(id(code), Entry(code, globals_, self, None, None))
+        return found if point is None else found.at(point)
+
+    def entries(self) -> list[Entry]:
+        """All entries with their continuations."""
+        return [e for root in self._entries.values() for e in (root, *root.children.values())]
+
+    @hookless
+    def eager(self, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls a function as plain Python; the frames below it may be served or traced."""
+        before = getattr(_current, "settings", None)
+        _current.settings = self
+        try:
+            return call_hooked(function, *args, **kwargs)
+        finally:
+            _current.settings = before
+
+    @hookless
+    def run_plain(self, entry: Entry, values: tuple) -> Any:
+        """Runs the rest of a frame as plain Python; the frames below may be served or traced."""
+        return self.eager(entry.plain, *values)
+
+
+def _decide(code: CodeType, globals_: dict) -> CodeType | None:
+    """What becomes of a frame that eager code starts: served, or left alone for good."""
+    settings = getattr(_current, "settings", None)
+    if settings is None or not _is_entry(settings, code, globals_):
+        return None
+    return trampoline_code(code, _nested(code, globals_))
+
+
+def _is_entry(settings: Settings, code: CodeType, globals_: dict) -> bool:
+    if policy.is_worth_an_entry(code):
+        return True
+    packages = registry.packages()
+    if not packages:
+        return False
+    key = Entry(code, globals_, settings, None, None).key
+    return any(package.has(key) for package in packages)
+
+
+def _nested(code: CodeType, globals_: dict) -> Callable:
+    """The target of a nested frame's trampoline: dispatch under the settings of the eager call
+    that reached it."""
+
+    @hookless
+    def enter(*values: Any) -> Any:
+        settings = getattr(_current, "settings", None) or _DEFAULT
+        return dispatch(settings.entry(code, globals_), values)
+
+    return enter
+
+
+def all_settings() -> list[Settings]:
+    """The settings of everything that is compiled in this process."""
+    return list(_all)
+
+
+def reset() -> None:
+    """Forgets all variants and histories; compiled callables start over."""
+    for settings in all_settings():
+        for entry in settings.entries():
+            entry.variants, entry.linked = (), []
+            entry.skipped, entry.history, entry.generation = "", None, -1
+
+
+_DEFAULT = Settings()
+set_decider(_decide)

@@ -1,0 +1,83 @@
+"""What generated checks and bodies call. `link.py` binds these by name (`Runtime` references)."""
+
+from types import CodeType
+from typing import Any
+
+from torch.nn.modules import module as torch_module
+
+from ..package.values import same_value
+from ..package.variant import code_hash
+
+__all__ = [
+    "END", "Continue", "annotations", "code_is", "no_global_hooks", "no_hooks", "same_keys",
+    "same_value",
+]  # fmt: skip
+
+
+class Continue:
+    """What a body returns when the frame goes on in another entry."""
+
+    __slots__ = ("entry", "values")
+
+    def __init__(self, entry: Any, values: tuple):
+        self.entry = entry
+        self.values = values
+
+
+class _End:
+    """The answer of an exhausted iterator."""
+
+
+END = _End()
+
+_hashes: dict[int, tuple[CodeType, str]] = {}
+
+
+def hash_of(code: CodeType) -> str:
+    """`code_hash`, remembered. The code object is kept alive, so that its id stays its own."""
+    known = _hashes.get(id(code))
+    if known is None:
+        known = _hashes[id(code)] = (code, code_hash(code))
+    return known[1]
+
+
+def code_is(function: Any, expected: str) -> bool:
+    """Whether a function has the code with this hash."""
+    return hash_of(function.__code__) == expected
+
+
+def same_keys(mapping: dict, keys: tuple) -> bool:
+    """Whether a dict has these keys in this order; plain ones also of the same type."""
+    if len(mapping) != len(keys):
+        return False
+    return all(
+        key is expected or (type(key) is type(expected) and key == expected)
+        for key, expected in zip(mapping, keys, strict=True)
+    )
+
+
+def no_hooks(module: Any) -> bool:
+    """Whether calling a module does nothing but run its `forward`."""
+    own = module.__dict__
+    return not (
+        own["_forward_hooks"]
+        or own["_forward_pre_hooks"]
+        or own["_backward_hooks"]
+        or own["_backward_pre_hooks"]
+        or own.get("_compiled_call_impl")
+    )
+
+
+def no_global_hooks() -> bool:
+    """Whether no hooks are registered for all modules of the process."""
+    return not (
+        torch_module._global_forward_hooks
+        or torch_module._global_forward_pre_hooks
+        or torch_module._global_backward_hooks
+        or torch_module._global_backward_pre_hooks
+    )
+
+
+def annotations(pairs: tuple) -> dict:
+    """A function's annotations from the flat tuple that MAKE_FUNCTION takes."""
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))

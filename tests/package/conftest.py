@@ -1,0 +1,17 @@
+"""The samples that the tests of the folder share: what the golden files hold."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def samples() -> ModuleType:
+    """The module golden/make.py."""
+    path = Path(__file__).parent / "golden" / "make.py"
+    spec = importlib.util.spec_from_file_location("golden_make", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
