@@ -5,9 +5,12 @@ torch.compile mean the same here.
 """
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
+
+from .runtime.hook import switch_off
 
 DISABLED = "__aotdyn_disabled__"
 # torch.compiler.disable marks what it returns with this.
@@ -85,6 +88,9 @@ def disable(function: Callable | None = None) -> Any:
     target = function.forward if isinstance(function, torch.nn.Module) else function
     target = getattr(target, "__func__", target)
     setattr(target, DISABLED, True)
+    if isinstance(target, FunctionType):
+        # Also where eager code calls it: neither its frames nor those below are offered.
+        switch_off(target.__code__)
     return function
 
 

@@ -5,7 +5,10 @@ behind it in an entry of its own. Any other (and any inside try or with) is left
 itself: it continues there as plain Python.
 """
 
+import inspect
 import operator
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +19,7 @@ from .bytecode import Instruction, live_locals
 from .frame import Frame
 from .opcodes.operators import BINARY, COMPARE
 from .signals import GraphBreak
-from .variables import Null, Variable
+from .variables import FunctionVariable, Known, Lazy, Null, Variable
 
 PLANS: dict[str, Callable] = {}
 
@@ -147,12 +150,32 @@ def write_break(t, writer: BodyWriter, frame: Frame, ins: Instruction) -> None:
         raise GraphBreak("exception_handling", "", frame.raised_at)
     ending = Ending(t, writer, frame, ins)
     planned = PLANS.get(ins.opname)
-    if planned is None or frame.decoded.handler(ins.offset) is not None:
+    if planned is None or frame.decoded.handler(ins.offset) is not None or looks_at_frame(ending):
         ending.then(f"return {ending.plain(ins.start)}")
     else:
         planned(ending)
     effects = write_effects(writer)
     writer.lines += [*effects, *ending.tail]
+
+
+def looks_at_frame(ending: Ending) -> bool:
+    """Whether the instruction calls a function that looks at the frame it is called from."""
+    if ending.ins.opname not in ("CALL", "CALL_FUNCTION_EX"):
+        return False
+    for value in ending.stack:
+        known = ending.t.realize(value) if isinstance(value, Lazy) else value
+        if isinstance(known, Known) and known.value in _FRAME_FUNCTIONS:
+            return True
+        live = getattr(known, "live", None)
+        if isinstance(known, FunctionVariable) and live in _FRAME_FUNCTIONS:
+            return True
+    return False
+
+
+_FRAME_FUNCTIONS = (
+    super, locals, vars, dir, eval, exec, globals, breakpoint, sys._getframe,
+    inspect.currentframe, inspect.stack, warnings.warn,
+)  # fmt: skip
 
 
 # -- plans: one per instruction that can be executed outside of the frame ---------------------

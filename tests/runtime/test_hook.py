@@ -812,13 +812,16 @@ def test_while_another_thread_has_changed_the_region_nothing_is_remembered():
     call_hooked(outer)
     assert asked == ["outer", "leaf", "other", "other"], "what was decided then did not count"
     for function in leaf, other:  # not marked where torch.compile would see it
-        seen, before = (
-            [],
-            c.set_eval_frame(lambda f, *_, s=seen: s.append(f.f_code) or hook._NOT_NOW),
-        )
+        met = []
+
+        def meet(frame, cache_entry, state, met=met):
+            met.append(frame.f_code)
+            return hook._NOT_NOW
+
+        before = c.set_eval_frame(meet)
         function()
         c.set_eval_frame(before)
-        assert seen == [function.__code__]
+        assert met[0] is function.__code__
 
 
 # Forgetting

@@ -111,11 +111,29 @@ def hasattr_(t, self, name):
 
 
 @rule(super)
-def super_(t, self, receiver=None):
+def super_(t, self=None, receiver=None):
+    if self is None:
+        return _implicit_super(t)
     cls = t.constant(self)
     if receiver is None:
         raise GraphBreak("unknown_call", "super(cls) without an object")
-    return SuperVariable(cls, t.realize(receiver))
+    return t.new(SuperVariable(cls, t.realize(receiver)))
+
+
+def _implicit_super(t) -> Variable:
+    """`super()`: the class from the frame's `__class__` cell, the object is its first argument."""
+    frame = t.frame
+    cell = frame.cells.get("__class__")
+    code = frame.code
+    if cell is None or cell.content is None or not code.co_argcount:
+        t.raise_exception(RuntimeError, "super(): no arguments")
+    first = code.co_varnames[0]
+    receiver = frame.locals.get(first)
+    if receiver is None and first in frame.cells:
+        receiver = frame.cells[first].content
+    if receiver is None:
+        t.raise_exception(RuntimeError, "super(): arg[0] deleted")
+    return t.new(SuperVariable(t.constant(cell.content), t.realize(receiver)))
 
 
 # -- identity, truth, equality ------------------------------------------------------------
