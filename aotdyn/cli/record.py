@@ -36,7 +36,7 @@ def command(
         found = script.locate(program, as_module)
         output = output or Path(_name(program[0], as_module) + ".rec")
         file = output.absolute()  # the program may change the working directory
-        with aotdyn.record(file) as recording:
+        with aotdyn.record(file, script=program[0]) as recording:
             status = found.run()
 
     if recording.empty:

@@ -47,7 +47,8 @@ def command(
         if stats:
             served = loaded.stats()
             click.echo(f"aotdyn: {served.hits} hits, {served.misses} misses", err=True)
-            click.echo(str(served), err=True)
+            if text := str(served):
+                click.echo(text, err=True)
     finally:
         loaded.close()
     ctx.exit(status)

@@ -55,8 +55,9 @@ def render(
     """The contents of a recording or package as text.
 
     guards: with the guards of every variant. source: with the generated source of the entries
-    whose name contains this. graph: with the code of the graphs whose id starts with this. Raises
-    AotdynError when nothing does, PackageError when the file is damaged or foreign.
+    whose name contains this. graph: with the code of the graphs whose id starts with this. Empty
+    texts mean all. Raises AotdynError when nothing is found, PackageError for a file that is
+    damaged or foreign.
     """
     contents = _read(path)
     lines = [contents.title, contents.summary]
@@ -187,7 +188,11 @@ def _meta(meta: TensorMeta) -> str:
     def shown(sizes: tuple[int | None, ...]) -> str:
         return ", ".join("any" if size is None else str(size) for size in sizes)
 
-    parts = [f"{meta.dtype}[{shown(meta.size)}]", meta.device, f"stride ({shown(meta.stride)})"]
+    parts = [
+        f"torch.{meta.dtype}[{shown(meta.size)}]",
+        meta.device,
+        f"stride ({shown(meta.stride)})",
+    ]
     if meta.requires_grad:
         parts.append("requires grad")
     if meta.layout != "strided":
@@ -228,7 +233,11 @@ def _input(item: GraphInput) -> str:
     size = ", ".join(map(str, item.size))
     kind = "parameter" if item.parameter else ""
     grad = "requires grad" if item.requires_grad else ""
-    parts = [f"{item.dtype}[{size}]", item.device, f"stride ({', '.join(map(str, item.stride))})"]
+    parts = [
+        f"torch.{item.dtype}[{size}]",
+        item.device,
+        f"stride ({', '.join(map(str, item.stride))})",
+    ]
     return f"{item.name}: {', '.join([*parts, *filter(None, (kind, grad))])}"
 
 
@@ -245,14 +254,14 @@ def _sources(contents: _Contents, wanted: str) -> Iterator[str]:
             yield variant.check.rstrip("\n") + "\n"
             yield variant.body.rstrip("\n")
             yield from _names(variant.names)
-    if not found:
+    if wanted and not found:
         raise AotdynError(f"there is no entry with {wanted!r} in its name")
 
 
 def _codes(contents: _Contents, wanted: str) -> Iterator[str]:
     """Code of the graphs whose id starts with `wanted`."""
     found = [id for id in contents.graphs if id.startswith(wanted)]
-    if not found:
+    if wanted and not found:
         raise AotdynError(f"there is no graph whose id starts with {wanted!r}")
     for id in found:
         graph = contents.graphs[id]
@@ -271,17 +280,21 @@ def _graph_text(graph: Graph) -> tuple[str, dict[str, Reference]]:
 
 
 def _names(names: dict[str, Reference]) -> Iterator[str]:
-    if names:
+    """What the names of a text stand for, where the name does not say so itself."""
+    told = {name: describe(reference) for name, reference in names.items()}
+    told = {name: text for name, text in told.items() if text != name}
+    if told:
         yield "\nwhere"
-    for name, reference in names.items():
-        yield f"  {name} = {describe(reference)}"
+    yield from (f"  {name} = {text}" for name, text in told.items())
 
 
 def describe(reference: Any) -> str:
     """A reference in words short enough to stand inside an expression."""
     match reference:
         case Import(module, qualname):
-            return ".".join(filter(None, (module if module != "builtins" else "", qualname)))
+            if not qualname or module == "builtins":
+                return qualname or module
+            return f"{module}.{qualname}"
         case Literal(value):
             return _shown(value)
         case CodeOf(function, path):

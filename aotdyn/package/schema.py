@@ -26,7 +26,7 @@ from .source import (
     Stride,
     TypeOf,
 )
-from .values import REFERENCES, Codec
+from .values import CHECKS, REFERENCES, Codec
 from .variant import Break, EntryKey, Variant
 
 # The format of recordings and packages. A reader takes its own format only.
@@ -107,7 +107,7 @@ def _name(reference: Any) -> str:
     return "_"
 
 
-CODEC = Codec(RECORDS, step=Derived, checks={Guard: check_guard})
+CODEC = Codec(RECORDS, step=Derived, checks={**CHECKS, Guard: check_guard})
 
 T = TypeVar("T")
 

@@ -1,8 +1,12 @@
 """The process' state that compiled code depends on: gradient mode, autocast, defaults."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 
 import torch
+
+from .errors import AotdynError
 
 # Not part of what a trace depends on; they differ between machines.
 _MACHINE = ("num_threads",)
@@ -15,3 +19,48 @@ def process_state() -> str:
         state.pop(name, None)
     state["inference_mode"] = torch.is_inference_mode_enabled()
     return json.dumps(state, sort_keys=True)
+
+
+@contextlib.contextmanager
+def process_state_is(text: str) -> Iterator[None]:
+    """This thread in the state of a `process_state` text but for inference mode; afterwards as it
+    was. No text means that the state is left as it is.
+
+    Raises AotdynError for a state that cannot be brought about here.
+    """
+    before = process_state()
+    try:
+        if text:
+            _apply(json.loads(text))
+            if process_state() != _without_inference(text):
+                raise AotdynError(f"the recorded state of the process, {text}, is not known")
+        yield
+    finally:
+        _apply(json.loads(before))
+
+
+def _without_inference(text: str) -> str:
+    """The state without inference mode, under which operators do what they do without gradients."""
+    return json.dumps({**json.loads(text), "inference_mode": False}, sort_keys=True)
+
+
+def _apply(state: dict) -> None:
+    autocast = state["autocast_state"]
+    torch.set_autocast_enabled("cpu", autocast["enabled"][0])
+    torch.set_autocast_dtype("cpu", _dtype(autocast["dtype"][0]))
+    torch.set_autocast_cache_enabled(autocast["cached_enabled"])
+    torch.set_default_dtype(_dtype(state["default_dtype"]))
+    torch.use_deterministic_algorithms(
+        state["deterministic_algorithms"], warn_only=state["deterministic_algorithms_warn_only"]
+    )
+    torch._C._set_grad_enabled(state["grad_mode"])
+
+
+def _dtype(number: int) -> torch.dtype:
+    """The dtype with a number of C++'s ScalarType."""
+    if number not in _DTYPES:
+        raise AotdynError(f"a default dtype with the number {number}")
+    return _DTYPES[number]
+
+
+_DTYPES = {5: torch.float16, 6: torch.float32, 7: torch.float64, 15: torch.bfloat16}

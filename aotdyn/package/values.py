@@ -50,6 +50,16 @@ REFERENCES: dict[str, type] = {
     "point": Point,
 }
 
+
+def check_import(reference: Import) -> None:
+    """Raises ValueError unless the object's name can be a name in generated text as well."""
+    parts = (reference.qualname or reference.module.rpartition(".")[2]).split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise ValueError(f"an import of something without a name: {_brief(reference.qualname)}")
+
+
+CHECKS: dict[type, Callable[[Any], None]] = {Import: check_import}
+
 _DIRECT = frozenset({NoneType, bool, int, float, str, bytes})
 
 
@@ -616,7 +626,7 @@ _COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
 
 # The values that need no records but the references, and bytes.
 
-_PLAIN = Codec(REFERENCES)
+_PLAIN = Codec(REFERENCES, checks=CHECKS)
 
 
 def encode(value: Any) -> Any:

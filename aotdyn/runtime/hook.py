@@ -77,6 +77,7 @@ def call_hooked(f, /, *args, **kwargs):
 
     May be nested, also with `unhooked` and torch.compile. While another thread runs a function of
     torch.compile, frames may pass by unoffered and unserved: torch has one region for all threads.
+    Adds 0.7 us where a plain call takes 45 ns.
     """
     thread = get_ident()
     nested = thread in _inside
@@ -109,8 +110,9 @@ def set_decider(decide: Decider | None) -> Decider | None:
     `call_hooked` returns, and the code will be asked about again. So it will, with nothing raised,
     after a RecursionError: then there was no room to decide, and the frame runs untouched.
 
-    Per call: 0.03 us for code that runs untouched, 0.5 us for replaced code plus what the
-    replacement does, 0.6 us for a trampoline into an empty `unhooked` function; 12 us to ask.
+    Added to a call, where a plain one takes 45 ns: 50 ns for code that runs untouched, 1.1 us for
+    code replaced (of which 0.05 are the trampoline), and 0.1 more where its target is `hookless`
+    or 0.3 where it is a `functools.partial` of `unhooked`. To be asked costs 40 us.
     """
     global _decider
     before, _decider = _decider, decide
@@ -131,27 +133,27 @@ def reset(code: CodeType) -> None:
             _c.reset_code(code)
 
 
-def _restore_region(region: int, nested: bool) -> None:
-    """Sets what was the region before, unless other threads are in `call_hooked` and need ours.
-
-    Not even for a moment could that be told without a lock, so it is told again after setting:
-    who comes in between has counted itself before it sets the region, and one of the two sees it.
-    """
-    if len(_inside) > nested:
-        return
-    if region == _REGION and not nested:
-        region = _NO_REGION  # other threads were there first, and have left it to this one
-    _c.set_eval_frame_isolate_recompiles_id(region)
-    if len(_inside) > nested:
-        _c.set_eval_frame_isolate_recompiles_id(_REGION)
-
-
 def active() -> bool:
     """Whether function frames that start in this thread now are offered."""
     return _c.get_eval_frame_callback() is _callback
 
 
 _marked(active, _SKIP, _DEFAULT)
+
+
+def _restore_region(region: int, nested: bool) -> None:
+    """Sets what was the region before, unless other threads are in `call_hooked` and need ours.
+
+    That is looked at again after setting: a thread that enters in between has counted itself
+    before it sets the region, so one of the two sees the other. A lock costs twice as much.
+    """
+    if region == _REGION and not nested:
+        region = _NO_REGION  # other threads were there first, and have left it to this one
+    while len(_inside) <= nested:
+        _c.set_eval_frame_isolate_recompiles_id(region)
+        if len(_inside) <= nested:
+            return
+        _c.set_eval_frame_isolate_recompiles_id(_REGION)
 
 
 class _Guard:

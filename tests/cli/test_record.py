@@ -98,9 +98,3 @@ def test_script_that_does_not_compile_keeps_the_last_recording(tmp_path, aotdyn)
 def test_recording_that_cannot_be_written(tmp_path, aotdyn, refused, power):
     line = refused(aotdyn("record", "-o", "nowhere/out.rec", power, "2"))
     assert "nowhere/out.rec" in line and "No such file or directory" in line
-
-
-def test_torch_dynamo_stays_out(tmp_path, aotdyn, power):
-    with (tmp_path / power).open("a") as file:
-        file.write("sys.exit(40 + ('torch._dynamo' in sys.modules))\n")
-    assert aotdyn("record", power, "2").returncode == 40

@@ -2,9 +2,13 @@
 
 import pytest
 
-# Runs `LAUNCH [-m] PROGRAM ARGS` with our script runner alone: no torch, no commands.
+# `launch.py [-m] PROGRAM ARGS` runs a program with our script runner alone: without the commands,
+# and without what `import aotdyn` would import every time.
 LAUNCH = """
-import sys
+import importlib.util, sys, types
+found = importlib.util.find_spec("aotdyn")
+sys.modules["aotdyn"] = types.ModuleType("aotdyn")
+sys.modules["aotdyn"].__path__ = found.submodule_search_locations
 from aotdyn.cli import script
 as_module = sys.argv[1] == "-m"
 program = script.locate(tuple(sys.argv[1 + as_module:]), as_module)

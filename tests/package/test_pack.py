@@ -10,6 +10,7 @@ from aotdyn.package.archive import Artifact, PackageFile
 from aotdyn.package.compilers import COMPILERS, compile_graph
 from aotdyn.package.errors import AotdynError, PackageError
 from aotdyn.package.graph import Graph, Node, python_source
+from aotdyn.package.guard import Guard
 from aotdyn.package.pack import live_objects, pack
 from aotdyn.package.point import Point
 from aotdyn.package.recording import Obstacle, RecordingWriter
@@ -83,15 +84,13 @@ X = Local("x")
         ({"obstacles": ("it has a generator", "and more")}, "it has a generator; and more"),
         ({"names": {"sink": LIVE}}, "it needs an object of the recording process: a socket"),
         ({"names": {"x": Literal([{"a": (LIVE,)}])}}, "a socket"),
-        ({"guards": (guard,)} if (guard := None) else {"guards": ()}, ""),
+        ({"guards": (Guard("TYPE", Local("x"), LIVE),)}, "a socket"),
         ({"graph": "0123"}, "its graph 0123 was not recorded"),
         ({"check": "def check(:"}, "its generated source is no Python: invalid syntax"),
         ({"body": "def body():\n  return \0"}, "its generated source is no Python"),
     ],
 )
 def test_variants_that_cannot_be_packed_are_left_out(tmp_path, out, changes, reason):
-    if not reason:
-        return
     odd = simple("odd", file="train.py", line=7, **changes)
     report = pack([record(tmp_path / "a.rec", odd, simple("good"))], out)
     (left_out,) = report.left_out
@@ -188,9 +187,8 @@ def test_refusals_leave_nothing(tmp_path, out):
     foreign.write_text("hello")
     refused(PackageError, "is not a recording", [foreign], out)
     good = record(tmp_path / "c.rec", simple("f"))
-    refused(
-        AotdynError, "unknown target 'tpu'; the known ones are: eager", [good], out, ("eager", "tpu")
-    )
+    unknown = "unknown target 'tpu'; the known ones are: eager"
+    refused(AotdynError, unknown, [good], out, ("eager", "tpu"))
     refused(AotdynError, "cannot write the package", [good], tmp_path / "missing" / "a.pkg")
     refused(AotdynError, "would overwrite the recording", [empty, good], good)
     assert not out.exists() and not [n for n in os.listdir(tmp_path) if n.endswith("tmp")]

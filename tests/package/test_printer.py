@@ -52,12 +52,10 @@ def test_both_kinds_list_entries_variants_breaks_and_graphs(samples, files):
         assert any(line.endswith("no graph, 2 guards") for line in found)
         at = found.index("graphs:")
         assert found[at + 1].startswith(f"  {samples.GRAPH.id}")
-        assert found[at + 1].endswith(
-            "5 operations, without gradients: add, mul, getitem, cat, to"
-        )
+        assert found[at + 1].endswith("5 operations, without gradients: add, mul, getitem, cat, to")
         assert found[at + 2 : at + 9] == [
-            "    x: float32[s0, 3], cpu, stride (3, 1)",
-            "    w: float32[3], cpu, stride (1), parameter, requires grad",
+            "    x: torch.float32[s0, 3], cpu, stride (3, 1)",
+            "    w: torch.float32[3], cpu, stride (1), parameter, requires grad",
             "    n: int s1",
             "    2 <= s0, 8 when recorded",
             "    s1 <= 64, 3 when recorded",
@@ -95,8 +93,8 @@ def test_guards(samples, files):
             "same_value(x, (1, -0.0, 'a'))",
             "2 * x.size(0) >= n  # train.py:5",
             "tensors(x, self.__dict__['w'])",
-            "x: float32[any, 3], cpu, stride (3, 1)",
-            "self.__dict__['w']: float64[2], cuda:1, stride (1), requires grad, "
+            "x: torch.float32[any, 3], cpu, stride (3, 1)",
+            "self.__dict__['w']: torch.float64[2], cuda:1, stride (1), requires grad, "
             "torch.nn.Parameter, Negative",
             "state()",
             '{"grad_mode": true}',
@@ -126,7 +124,7 @@ def test_graph_code(samples, files):
             text = render(files / name, graph=wanted)
             assert "def graph(x, w, n):\n    add = x + w; w = x = None\n" in text
             assert "  cat_1 = torch.cat" in lines(text)
-            assert text.count("x: float32[s0, 3], cpu") == 2
+            assert text.count("x: torch.float32[s0, 3], cpu") == 2
         with pytest.raises(AotdynError, match="no graph whose id starts with 'zz'"):
             render(files / name, graph="zz")
 
@@ -147,7 +145,7 @@ def test_nothing_of_the_file_is_run(tmp_path):
     """Neither generated text nor an import nor a name that looks like one."""
     mark = tmp_path / "mark"
     text = f"open({str(mark)!r}, 'w')"
-    odd = Import("aotdyn_no_such_module", text)
+    odd = Import("aotdyn_no_such_module", "Class.f")
     variant = Variant(
         EntryKey(text, text, "h"), text, text, {text: odd, "this": Import("this")},
         (Guard("TYPE", Local(text), odd, text),), "g", ((odd, text),),
@@ -164,11 +162,13 @@ def test_nothing_of_the_file_is_run(tmp_path):
 
 def test_nothing_unprintable_reaches_the_terminal(tmp_path):
     evil = "\x1b[2J\r\x07\u202e\ud800"
-    graph = Graph((), (Node("x", Import("m", evil), (Value(evil),), (), evil),), ("x",))
+    graph = Graph((), (Node("x", Import(evil, "f"), (Value(evil),), (), evil),), ("x",))
     with RecordingWriter(tmp_path / "a.rec", script=evil) as writer:
         writer.graph(graph)
         writer.variant(
-            Variant(EntryKey("m", evil, "h"), evil, evil, {evil: Live(evil, 0)}, (), None, file=evil)
+            Variant(
+                EntryKey("m", evil, "h"), evil, evil, {evil: Live(evil, 0)}, (), None, file=evil
+            )
         )
     found = render(tmp_path / "a.rec", guards=True, source="", graph="")
     assert found.isascii() and all(char.isprintable() or char == "\n" for char in found)
@@ -191,6 +191,8 @@ def test_describe():
     for reference, text in (
         (Import("builtins", "len"), "len"),
         (Import("torch"), "torch"),
+        (Import("builtins"), "builtins"),
+        (Import("torch.nn", "Module"), "torch.nn.Module"),
         (Literal("a\n"), "'a\\n'"),
         (Literal([10**5000]), "<list with an int of more digits than Python prints>"),
         (CodeOf(None, (1, 2)), "<code of the entry[1][2]>"),

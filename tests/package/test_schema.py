@@ -73,13 +73,17 @@ SOURCES = st.deferred(
         | st.builds(Item, SOURCES, PLAIN)
     )
 )
-REFERENCES = st.builds(Import, TEXTS, TEXTS) | st.builds(Literal, PLAIN) | st.builds(Runtime, TEXTS)
+IMPORTS = st.builds(Import, TEXTS, st.sampled_from(["f", "Class.method", "é"]))
+REFERENCES = IMPORTS | st.builds(Literal, PLAIN) | st.builds(Runtime, TEXTS)
 GUARDS = (
     st.builds(Guard, st.just("EQUALS"), SOURCES, PLAIN, TEXTS)
     | st.builds(Guard, st.sampled_from(["EMPTY", "NONEMPTY", "NO_HOOKS"]), SOURCES)
     | st.builds(Guard, st.sampled_from(["TYPE", "IS"]), SOURCES, REFERENCES)
     | st.builds(Guard, st.sampled_from(["SAME", "DISTINCT"]), SOURCES, SOURCES)
 )
+
+
+SPECIAL = {Import: IMPORTS, Guard: GUARDS}
 
 
 def strategy(hint):
@@ -98,8 +102,8 @@ def strategy(hint):
         return st.dictionaries(*map(strategy, args), max_size=2)
     if hint is Source:
         return SOURCES
-    if hint is Guard:
-        return GUARDS
+    if hint in SPECIAL:
+        return SPECIAL[hint]
     return records_of(hint)
 
 
@@ -111,7 +115,7 @@ def records_of(cls):
 @pytest.mark.parametrize("cls", RECORDS.values(), ids=RECORDS)
 @given(data=st.data())
 def test_any_record_survives(cls, data):
-    record = data.draw(GUARDS if cls is Guard else records_of(cls))
+    record = data.draw(strategy(cls))
     found = there_and_back(record, cls)
     assert type(found) is cls and same(found, record)
 

@@ -72,7 +72,7 @@ HASHABLE_LEAVES = (
     | st.sampled_from([..., NotImplemented, torch.float32, torch.strided, torch.channels_last])
     | st.sampled_from([torch.device("cpu"), torch.device("cuda", 2)])
     | st.lists(st.integers(0, 2**62)).map(torch.Size)
-    | st.builds(Import, TEXTS, TEXTS)
+    | st.builds(Import, TEXTS, st.sampled_from(["f", "Class.é", "_"]))
 )
 HASHABLE = st.recursive(
     st.deferred(lambda: HASHABLE_LEAVES),
@@ -218,6 +218,11 @@ DAMAGED = {
     "record with unknown field": ["import", {"module": "m", "file": "f"}],
     "record with missing field": ["import", {"qualname": "f"}],
     "record with wrong type": ["import", {"module": 1}],
+    "import of a lambda": ["import", {"module": "m", "qualname": "<lambda>"}],
+    "import of a local": ["import", {"module": "m", "qualname": "f.<locals>.g"}],
+    "import with an empty part": ["import", {"module": "m", "qualname": "f..g"}],
+    "import of no module": ["import", {"module": "m.2"}],
+    "import of nothing": ["import", {"module": ""}],
     "record of the larger schema": ["local", {"name": "x"}],
     "path": ["path", ["local", {"name": "x"}], ["type_of", {}]],
 }

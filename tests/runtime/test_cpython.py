@@ -1129,6 +1129,14 @@ def test_native_makes_one_function_where_nothing_is_free():
     assert isinstance(started, types.FunctionType) and started.__code__.co_argcount == 1
 
 
+@pytest.mark.parametrize("point", [None, Point(2)])
+def test_native_shows_the_code_it_makes(point):
+    made = []
+    native(loops.__code__, globals(), point, made.append)
+    expected = resume_code(loops.__code__, point) if point else start_code(loops.__code__)
+    assert made == [expected]
+
+
 def test_native_uses_the_cells_it_is_given_at_each_call():
     def outer(x):
         def f(a):

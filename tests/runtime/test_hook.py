@@ -17,7 +17,16 @@ from torch._C._dynamo import eval_frame as c
 
 from aotdyn.runtime import hook
 from aotdyn.runtime.cpython import native, trampoline_code
-from aotdyn.runtime.hook import active, call_hooked, hookless, reset, set_decider, unhooked
+from aotdyn.runtime.hook import (
+    active,
+    call_hooked,
+    hookless,
+    pass_over,
+    reset,
+    set_decider,
+    switch_off,
+    unhooked,
+)
 
 
 def frames_go_through_torch():
@@ -557,6 +566,27 @@ def test_hookless_functions():
     assert call_hooked(lambda x: None, 1) == (False, True, False)
 
 
+def test_codes_that_are_passed_over_or_switched_off():
+    def leaf():
+        return active()
+
+    def passed():
+        return active(), leaf()
+
+    def off():
+        return active(), leaf()
+
+    pass_over(passed.__code__)
+    switch_off(off.__code__)
+    decider = decided()
+    assert call_hooked(lambda: (off(), passed(), off())) == (
+        (False, False),
+        (True, True),
+        (False, False),
+    )
+    assert decider.asked == ["<lambda>", "leaf"]
+
+
 # Decisions that fail, or overlap
 
 
@@ -753,7 +783,7 @@ def test_threads_are_independent():
     def run(i):
         barrier.wait()
         results[i] = call_hooked(work, i) if i % 2 else work(i)
-        assert thread_state() == (None, -1)
+        assert c.get_eval_frame_callback() is None
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
     for thread in threads:

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 import torch.fx
 
-from ..resolve import resolve_import
 from ..errors import AotdynError
 from ..graph import Graph, Value
 from ..reference import Import, Literal, Reference
+from ..resolve import resolve_import
 
 
 def graph_module(graph: Graph) -> torch.fx.GraphModule:

@@ -1,0 +1,207 @@
+"""Makes an aten graph take and give tensors only, because AOTInductor's code knows nothing else.
+
+Ints that come in are read from the size of some tensor, if need be of one that is passed for the
+purpose; ints that go out are computed by the caller; constants become inputs.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+import torch.fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._sympy.printers import PythonPrinter
+
+from .refusal import Refused
+
+_aten = torch.ops.aten
+
+
+@dataclass
+class Interface:
+    """How a part's own inputs and outputs relate to the tensors of its code.
+
+    inputs: of each tensor the code takes ("input", index), ("constant", index) or ("size", text):
+    a tensor of that size. outputs: ("tensor", index), ("item", index), ("none",) or ("int", text).
+    symbols: for each symbol of the texts an expression over `a`, the list of inputs.
+    constants: the tensors that the code takes, by index. conditions: what must hold of the ints.
+    """
+
+    arity: int
+    inputs: list[tuple] = field(default_factory=list)
+    outputs: list[tuple] = field(default_factory=list)
+    symbols: dict[str, str] = field(default_factory=dict)
+    constants: list[torch.Tensor] = field(default_factory=list)
+    conditions: list[Any] = field(default_factory=list)
+
+
+def expression(value: Any) -> Any:
+    """The sympy expression of an int or SymInt."""
+    return value.node.expr if isinstance(value, torch.SymInt) else sympy.sympify(value)
+
+
+def text(expr: Any) -> str:
+    """An expression as Python."""
+    return PythonPrinter().doprint(expr)
+
+
+def tensors_only(
+    module: torch.fx.GraphModule, examples: list[Any], mode: FakeTensorMode
+) -> tuple[torch.fx.GraphModule, list[torch.Tensor], Interface]:
+    """The graph changed in place, the examples of its inputs, and what the caller has to do.
+
+    Raises Refused for an input or output that cannot be expressed.
+    """
+    work = _Rewriting(module, examples, mode)
+    work.rewrite_inputs()
+    work.lift_constants()
+    work.rewrite_outputs()
+    module.graph.eliminate_dead_code()
+    module.graph.lint()
+    module.recompile()
+    return module, work.tensors, work.interface
+
+
+class _Rewriting:
+    def __init__(self, module: torch.fx.GraphModule, examples: list[Any], mode: FakeTensorMode):
+        self.module = module
+        self.graph = module.graph
+        self.examples = examples
+        self.mode = mode
+        self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
+        if len(self.placeholders) != len(examples):
+            raise Refused("the graph has inputs without examples")
+        self.first = next(n for n in self.graph.nodes if n.op != "placeholder")
+        self.tensors: list[torch.Tensor] = []
+        self.interface = Interface(len(examples))
+        self.sources: dict[Any, tuple[int, str, int]] = {}
+        self._find_symbols()
+
+    def _find_symbols(self) -> None:
+        """Where each symbol can be read."""
+        symbols = self.interface.symbols
+        for index, value in enumerate(self.examples):
+            if not isinstance(value, torch.Tensor):
+                continue
+            for name, parts in (("size", value.size()), ("stride", value.stride())):
+                for dim, part in enumerate(parts):
+                    expr = expression(part)
+                    if isinstance(expr, sympy.Symbol):
+                        self.sources.setdefault(expr, (index, name, dim))
+                        symbols.setdefault(str(expr), f"a[{index}].{name}({dim})")
+        for index, value in enumerate(self.examples):
+            if isinstance(value, torch.SymInt):
+                expr = expression(value)
+                if isinstance(expr, sympy.Symbol):
+                    symbols.setdefault(str(expr), f"a[{index}]")
+
+    def rewrite_inputs(self) -> None:
+        for index, (node, value) in enumerate(zip(self.placeholders, self.examples)):
+            if isinstance(value, torch.Tensor):
+                self.interface.inputs.append(("input", index))
+                self.tensors.append(value)
+                continue
+            if node.users:
+                if not isinstance(value, torch.SymInt):
+                    raise Refused(f"an input that is a {type(value).__name__}")
+                node.replace_all_uses_with(self._int_node(node, value))
+            self.graph.erase_node(node)
+
+    def _int_node(self, node: torch.fx.Node, value: torch.SymInt) -> torch.fx.Node:
+        """A node that reads the int from a tensor."""
+        expr = expression(value)
+        source = self.sources.get(expr)
+        if source is None:
+            carrier = self._carrier(node, value, expr)
+            function, args = _aten.sym_size.int, (carrier, 0)
+        else:
+            index, name, dim = source
+            function = _aten.sym_size.int if name == "size" else _aten.sym_stride.int
+            args = (self.placeholders[index], dim)
+        with self.graph.inserting_before(self.first):
+            made = self.graph.call_function(function, args)
+        made.meta["val"] = value
+        return made
+
+    def _carrier(self, node: torch.fx.Node, value: torch.SymInt, expr: Any) -> torch.fx.Node:
+        """A further input: a tensor of that size over a single byte."""
+        self.interface.conditions.append(sympy.Ge(expr, 0))  # no size is negative
+        with self.mode:
+            example = torch.empty_strided((value,), (0,), dtype=torch.uint8)
+        with self.graph.inserting_before(node):
+            made = self.graph.placeholder(f"{node.name}_carrier")
+        made.meta["val"] = example
+        self.interface.inputs.append(("size", self._printed(expr)))
+        self.tensors.append(example)
+        return made
+
+    def lift_constants(self) -> None:
+        for node in [n for n in self.graph.nodes if n.op == "get_attr" and n.users]:
+            value = _attribute(self.module, node.target)
+            if not isinstance(value, torch.Tensor) or value.is_quantized or value.is_sparse:
+                raise Refused(f"the graph holds a {type(value).__name__}")
+            value = value.detach().contiguous()
+            with self.mode:
+                example = torch.empty(value.shape, dtype=value.dtype)
+            with self.graph.inserting_before(self.first):
+                made = self.graph.placeholder(f"{node.name}_constant")
+            made.meta["val"] = example
+            node.replace_all_uses_with(made)
+            self.graph.erase_node(node)
+            self.interface.inputs.append(("constant", len(self.interface.constants)))
+            self.interface.constants.append(value)
+            self.tensors.append(example)
+
+    def rewrite_outputs(self) -> None:
+        node = next(n for n in self.graph.nodes if n.op == "output")
+        visible = set(node.meta.get("user_visible_output_idxs", ()))
+        kept: list[torch.fx.Node] = []
+        still_visible = []
+        for index, value in enumerate(node.args[0]):
+            how = self._output(value, len(kept))
+            self.interface.outputs.append(how)
+            if how[0] in ("tensor", "item"):
+                if index in visible:
+                    still_visible.append(len(kept))
+                kept.append(value)
+        node.args = (tuple(kept),)
+        if "user_visible_output_idxs" in node.meta:
+            node.meta["user_visible_output_idxs"] = still_visible
+        original = node.meta.pop("original_output_strides", None)
+        if original is not None:
+            node.meta["original_output_strides"] = [
+                strides
+                for strides, how in zip(original, self.interface.outputs)
+                if how[0] in ("tensor", "item")
+            ]
+
+    def _output(self, value: Any, index: int) -> tuple:
+        if value is None:
+            return ("none",)
+        if isinstance(value, bool | int | float):
+            return ("int", repr(value))
+        if not isinstance(value, torch.fx.Node):
+            raise Refused(f"an output that is a {type(value).__name__}")
+        example = value.meta.get("val")
+        if isinstance(example, torch.Tensor):
+            return ("tensor", index)
+        if not isinstance(example, torch.SymInt):
+            raise Refused(f"an output that is a {type(example).__name__}")
+        expr = expression(example)
+        if all(str(symbol) in self.interface.symbols for symbol in expr.free_symbols):
+            return ("int", self._printed(expr))
+        return ("item", index)
+
+    def _printed(self, expr: Any) -> str:
+        for symbol in expr.free_symbols:
+            if str(symbol) not in self.interface.symbols:
+                raise Refused(f"the int {expr} does not follow from the inputs")
+        return text(expr)
+
+
+def _attribute(module: torch.nn.Module, path: str) -> Any:
+    found: Any = module
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found

@@ -1,0 +1,124 @@
+"""How a compiled graph is called: what AOTAutograd made of it, as plain data.
+
+The compiler writes a plan beside the machine code, the runtime reads it. The compiled forward part
+takes the graph's inputs and gives, in this order: the new values of `updated` inputs, the graph's
+outputs, the bases of outputs that are views, and what the backward part needs (tensors, of which
+the last `unchecked` without a check of their version, then ints). The backward part takes the
+ints, the tensors and the gradients, and gives a gradient for each input.
+"""
+
+from dataclasses import dataclass
+
+from .errors import PackageError
+from .values import Codec, from_bytes, to_bytes
+
+NEW, INPUT, VIEW_OF_INPUT, VIEW_OF_BASE, VIEW_OF_OUTPUT, UNSAFE_VIEW = (
+    "new", "input", "view_of_input", "view_of_base", "view_of_output", "unsafe_view",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of the graph.
+
+    kind: one of the names above. base: the index of the input, base or output it is a view of.
+    requires_grad: of the tensor that is handed out. gradient: whether the backward part takes a
+    gradient for it.
+    """
+
+    kind: str
+    base: int = -1
+    requires_grad: bool = False
+    gradient: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """An input whose new value the caller writes back. data, metadata, storage: what changes.
+
+    gradient: whether the backward part takes a gradient for the new value.
+    """
+
+    input: int
+    data: bool
+    metadata: bool
+    storage: bool
+    requires_grad: bool
+    gradient: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The memory layout that the backward part was compiled for: a memory format, else strides."""
+
+    memory_format: str = ""
+    size: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A tensor of the graph itself, stored in a file of the artifact as contiguous bytes."""
+
+    file: str
+    dtype: str
+    size: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """library: the name of the library's contents, the same for all its vector ISAs.
+
+    forward, backward: the parts' numbers in it; backward is -1 for a graph without gradients.
+    bumped: inputs that the code changes in place. detached: inputs that get no gradient. bases:
+    how many. tangents: one layout for each gradient that the backward part takes, None for a
+    number. grad_mode: what the graph leaves gradient mode at, if it changes it. autocast: whether
+    autocast was on. mutates: whether any input is changed, so that inputs must not overlap.
+    external: whether operators are called through torch's dispatcher, described in the library's
+    file of the same name with the suffix `.json`.
+    """
+
+    library: str
+    forward: int
+    backward: int = -1
+    updated: tuple[Updated, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    bases: int = 0
+    ints: int = 0
+    unchecked: int = 0
+    bumped: tuple[int, ...] = ()
+    detached: tuple[int, ...] = ()
+    tangents: tuple[Layout | None, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    grad_mode: bool | None = None
+    autocast: bool = False
+    mutates: tuple[int, ...] = ()
+    external: bool = False
+
+    @property
+    def trains(self) -> bool:
+        return self.backward >= 0
+
+
+_CODEC = Codec(
+    {
+        "plan": Plan,
+        "output": Output,
+        "updated": Updated,
+        "memory_layout": Layout,
+        "graph_constant": Constant,
+    }
+)
+
+
+def plan_to_bytes(plan: Plan) -> bytes:
+    """The stored form of a plan."""
+    return to_bytes(_CODEC.encode(plan))
+
+
+def plan_from_bytes(data: bytes | memoryview) -> Plan:
+    """The mirror of `plan_to_bytes`. Raises PackageError for anything that it does not make."""
+    found = _CODEC.decode(from_bytes(data))
+    if type(found) is not Plan:
+        raise PackageError("it is no plan of a compiled graph")
+    return found

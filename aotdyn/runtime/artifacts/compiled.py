@@ -1,0 +1,139 @@
+"""A compiled artifact -> the callable of its graph: takes the graph's inputs, gives a tuple."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...package.archive import Artifact
+from ...package.errors import PackageError
+from ...package.plan import NEW, UNSAFE_VIEW, Constant, Plan, plan_from_bytes
+from .library import load_parts
+from .results import Results
+from .training import training_call
+
+Call = Callable[[tuple], Any]
+
+
+def load_graph(artifact: Artifact, eager: Callable[[], Callable[..., tuple]]) -> Callable:
+    """The callable of a graph. eager: gives the same graph over torch's operators, for calls that
+    the compiled one is not right for.
+
+    Raises PackageError when the artifact does not fit this process.
+    """
+    plan = plan_from_bytes(artifact.files["plan"])
+    names = _parts(artifact, plan)
+    if plan.trains:
+        call = training_call(plan, names["forward"], names["backward"])
+    else:
+        call = _inference_call(plan, names["forward"])
+    if plan.autocast:
+        call = _without_autocast(call)
+    if plan.grad_mode is not None:
+        call = _with_grad_mode(call, plan.grad_mode)
+    return _checked(plan, call, names.get("fits"), eager)
+
+
+def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
+    """The functions that the artifact's text defines."""
+    runs = load_parts(plan, artifact.files)
+    names: dict[str, Any] = {
+        "run_forward": runs[0],
+        "run_backward": runs[-1],
+        "constants": [_constant(c, artifact.files[c.file]) for c in plan.constants],
+        "sized": _sized,
+    }
+    exec(compile(artifact.text, f"<aotdyn {artifact.target} graph>", "exec"), names)
+    return names
+
+
+_BYTE = torch.zeros(1, dtype=torch.uint8)
+
+
+def _sized(size: int) -> torch.Tensor:
+    """A tensor that only has a size: how an int is passed to code that takes tensors."""
+    return _BYTE.as_strided((size,), (0,))
+
+
+def _constant(constant: Constant, data: bytes | memoryview) -> torch.Tensor:
+    dtype = getattr(torch, constant.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise PackageError(f"a constant of dtype {constant.dtype!r}")
+    if not len(data):
+        return torch.empty(constant.size, dtype=dtype)
+    return torch.frombuffer(bytearray(data), dtype=dtype).view(constant.size)
+
+
+def _inference_call(plan: Plan, forward: Call) -> Call:
+    plain = all(output.kind in (NEW, UNSAFE_VIEW) for output in plan.outputs)
+    if plain and not plan.updated and not plan.bumped:
+        return lambda inputs: tuple(forward(inputs))
+    results, bumped = Results(plan), plan.bumped
+
+    def call(inputs: tuple) -> tuple:
+        if bumped:
+            torch.autograd.graph.increment_version([inputs[i] for i in bumped])
+        return results(inputs, forward(inputs))
+
+    return call
+
+
+def _without_autocast(call: Call) -> Call:
+    """The casts are part of the graph; operators that it calls must not cast again."""
+
+    def inner(inputs: tuple) -> tuple:
+        guard = torch._C._DisableAutocast()
+        try:
+            return call(inputs)
+        finally:
+            del guard
+
+    return inner
+
+
+def _with_grad_mode(call: Call, mode: bool) -> Call:
+    def inner(inputs: tuple) -> tuple:
+        found = call(inputs)
+        torch._C._set_grad_enabled(mode)
+        return found
+
+    return inner
+
+
+def _checked(plan: Plan, call: Call, fits: Call | None, eager: Callable[[], Callable]) -> Callable:
+    """The callable itself. Inputs that share memory may not be changed by compiled code, and ints
+    must be in the range that it was made for."""
+    tests = [test for test in (fits, _apart(plan.mutates) if plan.mutates else None) if test]
+    if not tests:
+        return lambda *inputs: call(inputs)
+
+    def graph(*inputs: Any) -> tuple:
+        for test in tests:
+            if not test(inputs):
+                return eager()(*inputs)
+        return call(inputs)
+
+    return graph
+
+
+def _apart(mutates: tuple[int, ...]) -> Call:
+    """Whether no changed input shares its memory with another input."""
+    changed = frozenset(mutates)
+
+    def apart(inputs: tuple) -> bool:
+        own: set[int] = set()
+        others: set[int] = set()
+        for index, value in enumerate(inputs):
+            if isinstance(value, torch.Tensor):
+                where = value.untyped_storage()._cdata
+                if index in changed:
+                    if where in own:
+                        return False
+                    own.add(where)
+                else:
+                    others.add(where)
+        return own.isdisjoint(others)
+
+    return apart
+
+

@@ -1,0 +1,106 @@
+"""From what compiled code gives to what the graph's caller gets: new values written back to their
+inputs, views made views again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...package.plan import (
+    INPUT,
+    NEW,
+    UNSAFE_VIEW,
+    VIEW_OF_BASE,
+    VIEW_OF_INPUT,
+    VIEW_OF_OUTPUT,
+    Output,
+    Plan,
+    Updated,
+)
+
+
+class Hidden:
+    """A tensor that passes through an autograd.Function without being one of its outputs."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: torch.Tensor):
+        self.tensor = tensor
+
+
+def shown(value: Any) -> Any:
+    """The tensor itself."""
+    return value.tensor if type(value) is Hidden else value
+
+
+class Results:
+    """For one plan: (inputs, forward's results) -> the outputs."""
+
+    def __init__(self, plan: Plan):
+        self.updated = plan.updated
+        self.outputs = plan.outputs
+        self.first = len(plan.updated)
+        self.bases = self.first + len(plan.outputs)
+
+    def __call__(self, inputs: tuple, found: Sequence[Any]) -> tuple:
+        for new, updated in zip(found, self.updated):
+            _write_back(updated, inputs[updated.input], shown(new))
+        return tuple(
+            [
+                self._output(output, inputs, found, found[self.first + index])
+                for index, output in enumerate(self.outputs)
+            ]
+        )
+
+    def _output(self, output: Output, inputs: tuple, found: Sequence[Any], value: Any) -> Any:
+        kind = output.kind
+        if kind in (NEW, UNSAFE_VIEW):
+            return value
+        if kind == INPUT:
+            return inputs[output.base]
+        value = shown(value)
+        if kind == VIEW_OF_INPUT:
+            base = inputs[output.base]
+        elif kind == VIEW_OF_OUTPUT:
+            base = shown(found[self.first + output.base])
+        else:
+            assert kind == VIEW_OF_BASE, kind
+            base = found[self.bases + output.base]
+        return view_like(base, value, output.requires_grad)
+
+
+def view_like(base: torch.Tensor, like: torch.Tensor, requires_grad: bool) -> torch.Tensor:
+    """A view of `base` with the layout and kind of `like`, which lies in the same memory."""
+    if base.is_complex() and not like.is_complex():
+        view = torch.view_as_real(base)
+    elif like.is_complex() and not base.is_complex():
+        view = torch.view_as_complex(base)
+    else:
+        view = base
+    if like.dtype != view.dtype:
+        view = view.view(like.dtype)
+    view = view.as_strided(like.size(), like.stride(), like.storage_offset())
+    if like.is_conj() != view.is_conj():
+        view = view.conj()
+    if like.is_neg() != view.is_neg():
+        view = view._neg_view()
+    if view.requires_grad and not requires_grad:
+        return view.detach()
+    if requires_grad and not view.requires_grad:
+        view.requires_grad_(True)
+    return view
+
+
+def _write_back(updated: Updated, target: torch.Tensor, new: torch.Tensor) -> None:
+    if updated.storage:
+        with torch.no_grad():
+            target.set_(new)
+        return
+    if updated.metadata:
+        target.as_strided_(new.size(), new.stride(), new.storage_offset())
+    if updated.data:
+        if target.requires_grad and target.is_leaf:
+            # Only possible where the program did it without gradients.
+            target.detach().copy_(new)
+        else:
+            target.copy_(new)

@@ -1,0 +1,207 @@
+"""Traces a registry of models with backend="eager" and compares each with plain Python:
+
+    python benchmarks/models.py --registry DIR [--json FILE] [--grad] [--shapes] [NAME ...]
+
+DIR holds `models.py`, which defines REG[name] with `make_model()`, `make_inputs(batch, seq)` and
+`group`; a `dynamo.json` next to it, {name: {graphs, ops, breaks, trace_s}}, is shown alongside.
+"""
+
+import argparse
+import copy
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import aotdyn
+from aotdyn.package.recording import read_recording
+from aotdyn.runtime import logs
+
+SHAPES = ((2, 16), (3, 24), (4, 32))
+
+
+@dataclass
+class Row:
+    """What came of one model. seconds: of the first traced call. equal: at every shape."""
+
+    name: str
+    equal: bool = False
+    graphs: int = 0
+    operators: int = 0
+    breaks: int = 0
+    seconds: float = 0.0
+    after_shapes: int = 0
+    reasons: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    error: str = ""
+
+
+def main() -> None:
+    args = _arguments()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("AOTDYN_STRICT", "1")
+    warnings.filterwarnings("ignore")
+    sys.path.insert(0, args.registry)
+    registry = importlib.import_module("models").REG
+    theirs = _reference(Path(args.registry) / "dynamo.json")
+    rows = []
+    for name in args.names or registry:
+        rows.append(measure(name, registry[name], args))
+        _print(rows[-1], theirs.get(name), args.verbose)
+    if args.json:
+        Path(args.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    equal, broken = sum(row.equal for row in rows), sum(row.breaks for row in rows)
+    print(f"{equal} of {len(rows)} equal, {broken} breaks, "
+          f"{sum(row.seconds for row in rows):.1f} s")  # fmt: skip
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="models of the registry; all by default")
+    parser.add_argument("--registry", required=True, help="the folder that holds models.py")
+    parser.add_argument("--json", help="a file to write the rows to")
+    parser.add_argument("--grad", action="store_true", help="trace under grad mode and compare "
+                        "the parameters' gradients")  # fmt: skip
+    parser.add_argument("--shapes", action="store_true", help="also two further shapes")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print tracebacks")
+    return parser.parse_args()
+
+
+def _reference(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def measure(name: str, entry: Any, args: argparse.Namespace) -> Row:
+    """Traces one model at the first shape, or at all of them, and compares."""
+    row = Row(name)
+    torch.manual_seed(0)
+    model = entry.make_model()
+    aotdyn.reset()
+    skipped: list[str] = []
+    sink = _collect(skipped)
+    logs.sinks.append(sink)
+    path = Path(f"/tmp/aotdyn-models-{os.getpid()}.rec")
+    path.unlink(missing_ok=True)
+    try:
+        with aotdyn.record(path):
+            traced = aotdyn.compile(model, backend="eager")
+            equal = []
+            for index, shape in enumerate(SHAPES[: 3 if args.shapes else 1]):
+                equal.append(_same_call(row, model, traced, entry, shape, args.grad, index == 0))
+                if index == 0:
+                    _count(row, path)
+            row.equal = all(equal)
+        row.after_shapes = len(read_recording(path).graphs)
+    except Exception as error:
+        row.error = f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+        if args.verbose:
+            traceback.print_exc()
+    finally:
+        logs.sinks.remove(sink)
+        path.unlink(missing_ok=True)
+    row.skipped = skipped
+    return row
+
+
+def _collect(skipped: list[str]):
+    def sink(category: str, text: str) -> None:
+        if category == "graph_breaks" and "runs as plain Python" in text:
+            skipped.append(text)
+
+    return sink
+
+
+def _same_call(row: Row, model, traced, entry, shape, grad: bool, first: bool) -> bool:
+    """One call each way from the same state."""
+    inputs = entry.make_inputs(*shape)
+    state = copy.deepcopy(model.state_dict())
+    expected = _call(model, copy.deepcopy(inputs), model, grad)
+    model.load_state_dict(state)
+    start = time.perf_counter()
+    actual = _call(traced, copy.deepcopy(inputs), model, grad)
+    if first:
+        row.seconds = time.perf_counter() - start
+    return same(expected, actual)
+
+
+def _call(call, inputs: dict, model, grad: bool) -> Any:
+    torch.manual_seed(1)
+    with torch.set_grad_enabled(grad):
+        result = call(**inputs)
+        gradients = _gradients(result, model) if grad else None
+    return result, gradients
+
+
+def _gradients(result: Any, model) -> dict[str, torch.Tensor | None]:
+    model.zero_grad()
+    total = sum(t.float().sum() for t in _tensors(result) if t.requires_grad)
+    if isinstance(total, torch.Tensor):
+        total.backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value] if value.is_floating_point() else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [tensor for part in value for tensor in _tensors(part)]
+    return []
+
+
+def same(expected: Any, actual: Any) -> bool:
+    """Equality to the last bit, of types too; objects by what they hold."""
+    if type(expected) is not type(actual):
+        return False
+    if isinstance(expected, torch.Tensor):
+        return (
+            expected.dtype == actual.dtype
+            and expected.shape == actual.shape
+            and expected.stride() == actual.stride()
+            and expected.requires_grad == actual.requires_grad
+            and torch.equal(expected.detach().nan_to_num(), actual.detach().nan_to_num())
+        )
+    if isinstance(expected, dict):
+        return list(expected) == list(actual) and all(
+            same(value, actual[key]) for key, value in expected.items()
+        )
+    if isinstance(expected, list | tuple):
+        return len(expected) == len(actual) and all(map(same, expected, actual))
+    if hasattr(expected, "__dict__") and not callable(expected):
+        return same(vars(expected), vars(actual))
+    return callable(expected) or expected == actual
+
+
+def _count(row: Row, path: Path) -> None:
+    recording = read_recording(path)
+    row.graphs = len(recording.graphs)
+    row.operators = sum(len(graph.nodes) for graph in recording.graphs.values())
+    causes = [variant.breaks for variant in recording.variants if variant.breaks is not None]
+    row.breaks = len(causes)
+    row.reasons = [f"{c.reason}: {c.detail} at {c.stack[-1] if c.stack else '?'}" for c in causes]
+
+
+def _print(row: Row, theirs: dict | None, verbose: bool) -> None:
+    other = ""
+    if theirs:
+        other = (f"  (torch: {theirs['graphs']} graphs {theirs['ops']} ops {theirs['breaks']} "
+                 f"breaks {theirs['trace_s']:.2f} s)")  # fmt: skip
+    state = "equal" if row.equal else "ERROR" if row.error else "WRONG"
+    print(f"{row.name:22} {state} {row.graphs:3} graphs {row.operators:5} ops {row.breaks:3} "
+          f"breaks {row.seconds:6.2f} s {row.after_shapes or '':3}{other}", flush=True)  # fmt: skip
+    for line in [*row.reasons, *row.skipped, row.error] if verbose or row.error else ():
+        if line:
+            print(f"    {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
