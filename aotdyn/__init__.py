@@ -79,8 +79,13 @@ def pack(
     recordings: str | os.PathLike | Sequence[str | os.PathLike],
     path: str | os.PathLike,
     targets: Sequence[str] = ("eager",),
+    options: dict[str, Any] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> Any:
     """Compiles recordings for targets and writes one package; returns a report that prints well.
+
+    options: for the compilers: `isas`, `threads`, `fallback_random`, and Inductor's settings by
+    their names. progress: called with the graphs done, their number, and the one at work.
 
     Raises AotdynError for an unknown target or recordings with nothing in them, PackageError for a
     damaged recording.
@@ -90,7 +95,7 @@ def pack(
 
     if isinstance(recordings, str | os.PathLike):
         recordings = [recordings]
-    return pack_recordings(recordings, path, targets)
+    return pack_recordings(recordings, path, targets, options, progress)
 
 
 def explain(function: Callable, /, *args: Any, **kwargs: Any) -> Any:

@@ -54,7 +54,7 @@ def is_foreign(code: CodeType) -> bool:
     path = code.co_filename
     if path.startswith("<"):
         # Made by dataclasses, namedtuple and the like, or typed in.
-        return path.startswith("<frozen")
+        return path.startswith("<frozen") and path[8:-1] not in _TRACED_STDLIB
     path = os.path.realpath(path)
     if _is_ours(path):
         return not path.startswith(_POLYFILLS)
@@ -85,12 +85,18 @@ def refusal_to_inline(function: FunctionType) -> str | None:
     return None
 
 
+# Code that uses these looks for its callers, and must find none between.
+_FRAME_NAMES = frozenset(("_getframe", "currentframe", "f_back"))
+
+
 def is_worth_an_entry(code: CodeType) -> bool:
     """Whether a frame that eager code calls is traced as an entry of its own.
 
     torch's own Python is not, except the modules of torch.nn (not their common base class, whose
     frames only lead to `forward`).
     """
+    if not _FRAME_NAMES.isdisjoint(code.co_names):
+        return False
     path = os.path.realpath(code.co_filename)
     if path.startswith(_TORCH):
         inner = path.removeprefix(_TORCH)

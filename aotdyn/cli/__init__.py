@@ -11,7 +11,7 @@ import click
 
 from aotdyn.package.errors import AotdynError
 
-COMMANDS = ("record", "pack", "run", "inspect", "demo")
+COMMANDS = ("record", "pack", "run", "inspect", "cache", "demo")
 
 
 class Failure(click.ClickException):

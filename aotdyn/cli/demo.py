@@ -126,7 +126,7 @@ def check_package(stage: Stage, package: Path, epochs: int) -> None:
     """Trains and classifies eagerly and from the package; raises Failure unless both are equal."""
     click.echo("\nTraining and classifying in eager, then from the package ...")
     eager, _ = outcome(stage, "eager", epochs, [], TORCH_COMPILE_DISABLE="1")
-    run = [*AOTDYN, "run", "--package", str(package), "--stats"]
+    run = [*AOTDYN, "run", "--package", str(package), "--on-miss", "error", "--stats"]
     served, stats = outcome(stage, "served", epochs, run)
 
     hits = served_calls(stats)

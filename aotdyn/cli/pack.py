@@ -1,6 +1,9 @@
 """`aotdyn pack`: makes a package of one or more recordings."""
 
+import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,8 +25,70 @@ import click
     show_default=True,
     help="What to compile the graphs for; can be given more than once.",
 )
-def command(recordings: tuple[Path, ...], output: Path, targets: tuple[str, ...]) -> None:
+@click.option(
+    "--isa",
+    "isas",
+    multiple=True,
+    type=click.Choice(["avx512", "avx2", "scalar"]),
+    help="Vector instructions to compile for; all unless given. Can be given more than once.",
+)
+@click.option(
+    "--option",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the compiler, such as fallback_random=false or max_autotune=true.",
+)
+def command(
+    recordings: tuple[Path, ...],
+    output: Path,
+    targets: tuple[str, ...],
+    isas: tuple[str, ...],
+    settings: tuple[str, ...],
+) -> None:
     """Merge recordings and compile them into one package, for `aotdyn run` and aotdyn.load."""
+    options = dict(map(_setting, settings))
+    if isas:
+        options["isas"] = isas
     import aotdyn  # here, because it brings torch along
 
-    click.echo(str(aotdyn.pack(list(recordings), output, targets=targets)))
+    with _Progress() as progress:
+        report = aotdyn.pack(list(recordings), output, targets, options, progress.show)
+    click.echo(str(report))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+class _Progress:
+    """A bar while graphs are compiled, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def show(self, done: int, total: int, what: str) -> None:
+        if not sys.stderr.isatty():
+            return
+        if self._bar is None:
+            self._bar = click.progressbar(
+                length=total,
+                label="compiling",
+                item_show_func=lambda item: item,
+                file=sys.stderr,
+            )
+            self._bar.__enter__()
+        self._bar.update(done - self._bar.pos, what)
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(*exception)

@@ -75,10 +75,10 @@ def locate(program: tuple[str, ...], as_module: bool) -> Program:
     """
     if not program:
         raise click.UsageError("Missing argument 'SCRIPT' or '-m MODULE'.")
-    name, *arguments = program
-    if arguments[:1] == ["--"]:
-        del arguments[0]
-    sys.argv[:] = [name, *arguments]
+    name, *words = program
+    if words[:1] == ["--"]:
+        del words[0]
+    sys.argv[:] = [name, *words]
     try:
         return _module(name) if as_module else _script(name)
     except click.ClickException:

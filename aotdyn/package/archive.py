@@ -41,12 +41,14 @@ class Artifact:
 
     text: Python source that is run to get at the function. names: what its free names are bound
     to. files: what else it needs, by name. Read from a package, they are views into its memory.
+    notes: for people; `way` is how the graph was compiled, `why` says why not in a better way.
     """
 
     target: str
     text: str
     names: dict[str, Reference] = field(default_factory=dict)
     files: Mapping[str, bytes | memoryview] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,9 @@ def write_package(path: str | os.PathLike, contents: PackageContents) -> int:
     header = _HEADER.pack(MAGIC, FORMAT_VERSION, len(manifest), digest)
     try:
         return _write_whole(Path(path), [header, manifest, *blobs.parts])
-    except OSError as error:
-        raise AotdynError(f"cannot write the package {path}: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # ValueError: what cannot be the name of a file
+        what = getattr(error, "strerror", None) or error
+        raise AotdynError(f"cannot write the package {path}: {what}") from error
 
 
 class _Blobs:
@@ -165,21 +168,28 @@ def _named_blobs(contents: PackageContents) -> Iterator[tuple[bytes, bytes | mem
         yield _graph_of(id), to_bytes(encode_record(graph))
         for target, artifact in contents.artifacts.get(id, {}).items():
             stored = (artifact.text, artifact.names, tuple(artifact.files))
-            yield _artifact_of(id, target), to_bytes(encode(stored))
+            notes = (artifact.notes,) if artifact.notes else ()
+            yield _artifact_of(id, target), to_bytes(encode(stored + notes))
             for name, data in artifact.files.items():
                 yield _file_of(id, target, name), data
 
 
-def _read_artifact(data: memoryview) -> tuple[str, dict[str, Reference], tuple[str, ...]]:
+def _read_artifact(
+    data: memoryview,
+) -> tuple[str, dict[str, Reference], tuple[str, ...], dict[str, str]]:
     stored = decode(from_bytes(data))
-    if type(stored) is not tuple or [*map(type, stored)] != [str, dict, tuple]:
+    if type(stored) is tuple and len(stored) == 3:
+        stored += ({},)
+    if type(stored) is not tuple or [*map(type, stored)] != [str, dict, tuple, dict]:
         raise PackageError("it is no text with names and files")
-    text, names, files = stored
+    text, names, files, notes = stored
+    if not {*map(type, notes), *map(type, notes.values())} <= {str}:
+        raise PackageError("its notes are damaged")
     if not {*map(type, names), *map(type, files)} <= {str}:
         raise PackageError("its names are damaged")
     if not all(isinstance(reference, Reference) for reference in names.values()):
         raise PackageError("its references are damaged")
-    return text, names, files
+    return text, names, files, notes
 
 
 def _write_whole(path: Path, parts: list[bytes | memoryview]) -> int:
@@ -326,11 +336,11 @@ class PackageFile:
         if name not in self._blobs:
             raise PackageError(f"the package {self.path} has no graph {id} for {target}")
         try:
-            text, names, files = _read_artifact(self._blob(name))
+            text, names, files, notes = _read_artifact(self._blob(name))
             views = {file: self._blob(_file_of(id, target, file)) for file in files}
         except PackageError as error:
             raise self._damaged(f"graph {id} for {target}: {error}") from None
-        return Artifact(target, text, names, views)
+        return Artifact(target, text, names, views, notes)
 
     def artifacts(self, id: str) -> list[str]:
         """The targets that a graph has artifacts for."""

@@ -5,6 +5,7 @@ that the `eager` target runs.
 """
 
 import hashlib
+import keyword
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -115,8 +116,10 @@ class SourcePrinter:
             wanted = "value"
             if isinstance(reference, Import):
                 wanted = (reference.qualname or reference.module).rpartition(".")[2]
+            if not wanted.isidentifier() or keyword.iskeyword(wanted):
+                wanted = "value"
             found, count = wanted, 1
-            while found in self._taken or not found.isidentifier():
+            while found in self._taken:
                 found, count = f"{wanted}_{count}", count + 1
             self._taken.add(found)
             self._by_reference[reference] = found
@@ -136,7 +139,7 @@ class SourcePrinter:
             return "{" + ", ".join(f"{k!r}: {self.argument(v)}" for k, v in arg.items()) + "}"
         if kind is slice:
             parts = map(self.argument, (arg.start, arg.stop, arg.step))
-            return f"slice({', '.join(parts)})"
+            return f"{self.name(Import('builtins', 'slice'))}({', '.join(parts)})"
         if isinstance(arg, Reference):
             return self.name(arg)
         if arg is None or arg is Ellipsis or kind in (bool, int, str, bytes):
@@ -148,12 +151,18 @@ class SourcePrinter:
     def call(self, node: Node) -> str:
         """A node's right-hand side."""
         args = [self.argument(arg) for arg in node.args]
-        args += [f"{key}={self.argument(arg)}" for key, arg in node.kwargs]
+        plain = [(k, v) for k, v in node.kwargs if k.isidentifier() and not keyword.iskeyword(k)]
+        args += [f"{key}={self.argument(arg)}" for key, arg in plain]
+        if len(plain) < len(node.kwargs):  # such as `from` of `Tensor.random_`
+            args.append(f"**{self.argument({k: v for k, v in node.kwargs if (k, v) not in plain})}")
         if isinstance(node.target, str):
             return f"{args[0]}.{node.target}({', '.join(args[1:])})"
         target = node.target
-        if isinstance(target, Import) and target.module == "operator" and len(args) == 2:
+        infix = len(args) == 2 and not node.kwargs
+        if infix and isinstance(target, Import) and target.module == "operator":
             if target.qualname in INFIX:
+                if args[0].startswith("-"):  # `-2 ** x` is `-(2 ** x)`
+                    args[0] = f"({args[0]})"
                 return f"{args[0]} {INFIX[target.qualname]} {args[1]}"
             if target.qualname == "getitem":
                 return f"{args[0]}[{args[1]}]"

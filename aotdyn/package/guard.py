@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .reference import Import, Literal, Reference, Runtime, State, Tensors
-from .source import Namer, Source
+from .reference import Classes, CodeOf, Import, Literal, Reference, Runtime, State, Tensors
+from .source import Attribute, Namer, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,11 @@ def _empty(guard, name, value):
     return f"not {value(guard.source)}"
 
 
+def _empty_cell(guard, name, value):
+    """A closure cell without contents equals a new one."""
+    return f"{value(guard.source)} == {name(Import('types', 'CellType'))}()"
+
+
 def _nonempty(guard, name, value):
     return f"not not {value(guard.source)}"
 
@@ -98,9 +103,21 @@ def _distinct(guard, name, value):
     return f"{value(guard.source)} is not {value(guard.expected)}"
 
 
+def _different(guard, name, value):
+    """expected: sources of objects of which no two are the same."""
+    sources = guard.expected
+    listed = "".join(f"{value(source)}, " for source in sources)
+    return f"len({{*map(id, ({listed}))}}) == {len(sources)}"
+
+
 def _code(guard, name, value):
     """A function without a name in any module: its code is compared by hash."""
     return f"{name(Runtime('code_is'))}({value(guard.source)}, {guard.expected!r})"
+
+
+def _codes(guard, name, value):
+    """expected: references to functions that were inlined: none has been given another code."""
+    return " and ".join(f"{name(f)}.__code__ is {name(CodeOf(f))}" for f in guard.expected)
 
 
 def _shape(guard, name, value):
@@ -119,9 +136,25 @@ def _state(guard, name, value):
     return f"{name(State(guard.expected))}()"
 
 
+def _classes(guard, name, value):
+    """expected: a tuple of `ClassFacts`."""
+    return f"{name(Classes(guard.expected))}()"
+
+
 def _no_hooks(guard, name, value):
     """A module without hooks, and without a call replaced by `Module.compile`."""
-    return f"{name(Runtime('no_hooks'))}({value(guard.source)})"
+    own = value(Attribute(guard.source, "__dict__"))
+    hooks = " or ".join(f"{own}[{registry!r}]" for registry in _HOOKS)
+    call = "'_compiled_call_impl'"
+    return f"not ({hooks} or {call} in {own} and {own}[{call}])"
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _hooks(guard, name, value):
+    """A module's forward hooks: how many, and which of them take keyword arguments."""
+    return f"{name(Runtime('hook_kinds'))}({value(guard.source)}) == {guard.expected!r}"
 
 
 def _no_global_hooks(guard, name, value):
@@ -129,6 +162,7 @@ def _no_global_hooks(guard, name, value):
 
 
 KINDS: dict[str, Callable[..., str]] = {
+    "EMPTY_CELL": _empty_cell,
     "TYPE": _type,
     "IS": _is,
     "EQUALS": _equals,
@@ -140,11 +174,15 @@ KINDS: dict[str, Callable[..., str]] = {
     "NONEMPTY": _nonempty,
     "SAME": _same,
     "DISTINCT": _distinct,
+    "DIFFERENT": _different,
     "CODE": _code,
+    "CODES": _codes,
     "SHAPE": _shape,
     "TENSORS": _tensors,
     "STATE": _state,
+    "CLASSES": _classes,
     "NO_HOOKS": _no_hooks,
+    "HOOKS": _hooks,
     "NO_GLOBAL_HOOKS": _no_global_hooks,
 }
 

@@ -4,12 +4,12 @@ import ast
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .archive import Artifact, PackageContents, write_package
-from .compilers import check_targets, compile_graph
+from .compilers import BUILDERS, Built, Job, Progress, Unavailable, check_targets, compile_graph
 from .errors import AotdynError
 from .graph import Graph
 from .printer import break_place_and_reason, sized
@@ -26,7 +26,9 @@ class PackReport:
 
     breaks: (where, why, hint, in how many variants) of each graph break, the user's
     `file:line in function` first. left_out: recorded, but not packable. not_recorded: what the
-    recording could not hold in the first place. truncated: a recording was cut off.
+    recording could not hold in the first place. truncated: a recording was cut off. compiled: for
+    each compiled target how many graphs. fallbacks: what a target has no compiled graph for, and
+    why; remarks: where a compiled graph is not the whole truth.
     """
 
     path: Path
@@ -39,6 +41,9 @@ class PackReport:
     left_out: tuple[Obstacle, ...] = ()
     not_recorded: tuple[Obstacle, ...] = ()
     truncated: bool = False
+    compiled: tuple[tuple[str, int], ...] = ()
+    fallbacks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [
@@ -48,6 +53,9 @@ class PackReport:
         ]
         if self.truncated:
             lines.append("the recording was cut off; its last record is lost")
+        for target, count in self.compiled:
+            lines.append(f"{target}: {count} of {counted(self.graphs, 'graph')} compiled")
+        lines.extend(f"  {line}" for line in (*self.fallbacks, *self.remarks))
         if self.breaks:
             lines.append(f"{counted(len(self.breaks), 'graph break')}:")
         for where, why, hint, count in self.breaks:
@@ -68,9 +76,12 @@ def pack(
     recordings: Sequence[str | os.PathLike],
     path: str | os.PathLike,
     targets: Sequence[str] = (ALWAYS,),
+    options: dict[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> PackReport:
     """Packs one or more recordings.
 
+    options: for the compilers. progress: called as graphs are compiled.
     The target `eager` is always among the targets. A variant that needs an object of the process
     that recorded it is left out and reported. Raises AotdynError when there is nothing to pack,
     for an unknown target, and when the package cannot be written; PackageError for recordings
@@ -83,21 +94,94 @@ def pack(
     recording = merge([read_recording(recording) for recording in recordings])
     if recording.empty:
         raise AotdynError(f"the recording {names} has nothing in it")
-    contents, left_out = _contents(recording, targets)
+    contents, left_out = _contents(recording, tuple(t for t in targets if t not in BUILDERS))
     if not contents.variants:
         raise AotdynError(f"nothing of the recording {names} can be packed; {left_out[0]}")
+    compiled = _Compiling(contents, options or {}, progress)
+    contents = compiled.add([target for target in targets if target in BUILDERS])
     return PackReport(
         Path(path),
         write_package(path, contents),
         len({variant.entry for variant in contents.variants}),
         len(contents.variants),
         len(contents.graphs),
-        targets,
+        tuple(contents.targets),
         _breaks(contents.variants),
         tuple(left_out),
         recording.obstacles,
         recording.truncated,
+        tuple(compiled.counts),
+        tuple(compiled.fallbacks),
+        tuple(compiled.remarks),
     )
+
+
+class _Compiling:
+    """Adds the targets to a package whose graphs are compiled together. What one of them cannot
+    have is shipped as the eager graph, which is also its artifact then, with the reason."""
+
+    def __init__(
+        self, contents: PackageContents, options: dict[str, Any], progress: Progress | None
+    ):
+        self.contents = contents
+        self.options = options
+        self.progress = progress
+        self.counts: list[tuple[str, int]] = []
+        self.fallbacks: list[str] = []
+        self.remarks: list[str] = []
+
+    def add(self, targets: Sequence[str]) -> PackageContents:
+        """The contents with these targets. One that this machine cannot compile for is left out."""
+        artifacts = {id: dict(of_graph) for id, of_graph in self.contents.artifacts.items()}
+        needs = dict(self.contents.targets)
+        for target in targets:
+            jobs, refusals = _jobs(self.contents)
+            try:
+                built = BUILDERS[target](jobs, self.options, self.progress)
+            except Unavailable as reason:
+                self.fallbacks.append(f"no graph for {target}: {reason}")
+                continue
+            built.refusals.update(refusals)
+            self._report(target, built)
+            needs[target] = built.needs
+            for id, of_graph in artifacts.items():
+                of_graph[target] = built.artifacts.get(id) or replace(
+                    of_graph[ALWAYS],
+                    target=target,
+                    notes={"way": ALWAYS, "why": built.refusals.get(id, "")},
+                )
+        return replace(self.contents, artifacts=artifacts, targets=needs)
+
+    def _report(self, target: str, built: Built) -> None:
+        self.counts.append((target, len(built.artifacts)))
+        for id, graph in self.contents.graphs.items():
+            if id in built.refusals:
+                self.fallbacks.append(f"{graph_title(graph)} runs eagerly: {built.refusals[id]}")
+            for note in built.notes.get(id, ()):
+                self.remarks.append(f"{graph_title(graph)} is compiled {note}")
+
+
+def _jobs(contents: PackageContents) -> tuple[list[Job], dict[str, str]]:
+    """What is to be compiled, and what cannot be: the same graph under two states of the process
+    is two computations."""
+    states: dict[str, set[str]] = {}
+    for variant in contents.variants:
+        if variant.graph is not None:
+            found = {guard.expected for guard in variant.guards if guard.kind == "STATE"}
+            states.setdefault(variant.graph, set()).update(found or {""})
+    jobs, refusals = [], {}
+    for id, graph in contents.graphs.items():
+        if len(states[id]) == 1:
+            jobs.append(Job(graph, next(iter(states[id]))))
+        else:
+            refusals[id] = "it was recorded under different states of the process"
+    return jobs, refusals
+
+
+def graph_title(graph: Graph) -> str:
+    """A graph for people: its id, and where the program asked for it."""
+    place = next((node.user for node in graph.nodes if node.user), "")
+    return f"graph {graph.id[:8]} ({place})" if place else f"graph {graph.id[:8]}"
 
 
 def _check_paths(recordings: Sequence[str | os.PathLike], path: str | os.PathLike) -> None:

@@ -100,15 +100,14 @@ class Plan:
         return self.backward >= 0
 
 
-_CODEC = Codec(
-    {
-        "plan": Plan,
-        "output": Output,
-        "updated": Updated,
-        "memory_layout": Layout,
-        "graph_constant": Constant,
-    }
-)
+PLANS: dict[str, type] = {
+    "plan": Plan,
+    "output": Output,
+    "updated": Updated,
+    "memory_layout": Layout,
+    "graph_constant": Constant,
+}
+_CODEC = Codec(PLANS)
 
 
 def plan_to_bytes(plan: Plan) -> bytes:

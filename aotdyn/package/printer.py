@@ -16,6 +16,7 @@ from .graph import Graph, GraphInput, python_source
 from .guard import Guard
 from .recording import counted, read_recording
 from .reference import (
+    Classes,
     CodeOf,
     EntryAt,
     Globals,
@@ -308,6 +309,8 @@ def describe(reference: Any) -> str:
             return "tensors"
         case State():
             return "state"
+        case Classes():
+            return "classes"
         case Runtime(name):
             return name
         case Globals():

@@ -127,7 +127,8 @@ class RecordingWriter:
     def __init__(self, path: str | os.PathLike, *, script: str = "", device: str = "cpu"):
         self.path = Path(path)
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        # Reentrant, because a signal handler or a finalizer may record in the middle of a record.
+        self._lock = threading.RLock()
         self._seen: set[tuple[type, Any]] = set()
         try:
             # Unbuffered: a record is in the file when it is written, and a fork has no copy of it.
@@ -160,8 +161,10 @@ class RecordingWriter:
         return not any(kind is Variant for kind, _ in self._seen)
 
     def close(self) -> None:
+        if os.getpid() != self._process:
+            return
         with self._lock:
-            if self._file is not None and os.getpid() == self._process:
+            if self._file is not None:
                 self._file.close()
             self._file = None
 

@@ -109,7 +109,7 @@ class TensorMeta:
 
     size, stride: an entry is None where any value is accepted. cls: the tensor's class.
     dtype, device, layout: as in `str(torch.float32)` without the module, `str(device)`.
-    keys: extra dispatch state, the names of `Conjugate`, `Negative`, `ZeroTensor`, if set.
+    keys: extra dispatch state, the names of `Conjugate`, `Negative`, `Inference`, if set.
     """
 
     dtype: str
@@ -122,6 +122,33 @@ class TensorMeta:
     keys: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """What a trace has relied on in a class.
+
+    order: the classes that it inherits from, itself first, named by `class_name`. members: (index
+    into the MRO, name, kind) of names looked up in the namespaces of these classes; kind names the
+    class of what was there, "" if there was nothing.
+    """
+
+    cls: Import | Live
+    order: tuple[str, ...]
+    members: tuple[tuple[int, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The check that all these facts hold."""
+
+    facts: tuple[ClassFacts, ...]
+
+
+def class_name(cls: type) -> str:
+    """A class as facts name it."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
 Reference = (
     Import | Literal | CodeOf | EntryAt | GraphOf | Tensors | State | Runtime | Globals | Live
-)
+    | Classes
+)  # fmt: skip

@@ -13,18 +13,22 @@ import torch
 from .errors import PackageError
 from .graph import Graph, GraphInput, Node, Symbol, Value
 from .guard import KINDS, Guard
-from .reference import Reference, TensorMeta
+from .reference import ClassFacts, Reference, TensorMeta
 from .source import (
     Attribute,
     Bound,
+    Contents,
     Derived,
     Item,
     Local,
+    OwnDict,
     ReferredItem,
+    Referent,
     Size,
     StorageOffset,
     Stride,
     TypeOf,
+    ValueAt,
 )
 from .values import CHECKS, REFERENCES, Codec
 from .variant import Break, EntryKey, Variant
@@ -53,6 +57,10 @@ RECORDS: dict[str, type] = {
     "size": Size,
     "stride": Stride,
     "storage_offset": StorageOffset,
+    "own_dict": OwnDict,
+    "contents": Contents,
+    "value_at": ValueAt,
+    "referent": Referent,
     # guards
     "guard": Guard,
     # graphs
@@ -76,6 +84,8 @@ def check_guard(guard: Guard) -> None:
         _check_template(guard.expected)
     if guard.kind == "TENSORS":
         _check_tensors(guard.expected)
+    if guard.kind == "CLASSES":
+        _check_classes(guard.expected)
     try:
         text = guard.text(_name)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -99,6 +109,11 @@ def _check_tensors(expected: Any) -> None:
         if len(sources) == len(metas) and {*map(type, metas)} <= {TensorMeta}:
             return
     raise ValueError("a TENSORS guard without tensors")
+
+
+def _check_classes(expected: Any) -> None:
+    if type(expected) is not tuple or not {*map(type, expected)} <= {ClassFacts}:
+        raise ValueError("a CLASSES guard without facts")
 
 
 def _name(reference: Any) -> str:

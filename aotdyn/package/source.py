@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .reference import Reference
+from .reference import Reference, Runtime
 
 Namer = Callable[[Reference], str]
 
@@ -125,6 +125,40 @@ class StorageOffset(Derived):
 
     def step(self, base: str, name: Namer) -> str:
         return f"{base}.storage_offset()"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDict(Derived):
+    """The instance's own dictionary, where the class overrides how attributes are read."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Runtime('own_dict'))}({base})"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents(Derived):
+    """What an instance of a dict subclass holds, as a dict, where the class overrides reading."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Runtime('contents'))}({base})"
+
+
+@dataclass(frozen=True, slots=True)
+class Referent(Derived):
+    """What a weak reference refers to, None when that is gone."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{base}()"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueAt(Derived):
+    """The value at a place in the order of a dict whose keys differ between processes."""
+
+    index: int
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"(*{base}.values(),)[{self.index}]"
 
 
 def instance_item(of: Source, name: str) -> Item:

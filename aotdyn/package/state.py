@@ -39,6 +39,12 @@ def process_state_is(text: str) -> Iterator[None]:
         _apply(json.loads(before))
 
 
+def restore_state(text: str) -> None:
+    """Brings this thread into the state of a `process_state` text, but for inference mode."""
+    if process_state() != text:
+        _apply(json.loads(text))
+
+
 def _without_inference(text: str) -> str:
     """The state without inference mode, under which operators do what they do without gradients."""
     return json.dumps({**json.loads(text), "inference_mode": False}, sort_keys=True)

@@ -6,7 +6,7 @@ much as values do: True is not 1, a list is not a tuple, and of a subclass nothi
 
 import struct
 import sys
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from types import EllipsisType, NoneType, NotImplementedType, UnionType
@@ -18,6 +18,8 @@ import torch
 from .errors import PackageError
 from .point import Point
 from .reference import (
+    Classes,
+    ClassFacts,
     CodeOf,
     EntryAt,
     Globals,
@@ -47,6 +49,8 @@ REFERENCES: dict[str, type] = {
     "runtime": Runtime,
     "globals": Globals,
     "live": Live,
+    "classes": Classes,
+    "class_facts": ClassFacts,
     "point": Point,
 }
 
@@ -660,3 +664,11 @@ def from_bytes(data: bytes | memoryview) -> Any:
     except (ValueError, TypeError, OverflowError) as error:
         detail = str(error).split("\n")[0] or type(error).__name__
         raise PackageError(f"damaged data: {detail}") from None
+
+
+def contents(mapping: dict) -> dict:
+    """What an instance of a dict subclass holds, whatever its class does on reading."""
+    if isinstance(mapping, OrderedDict):
+        # Its order is not that of the dict underneath.
+        return {key: dict.__getitem__(mapping, key) for key in OrderedDict.__iter__(mapping)}
+    return dict.copy(mapping)

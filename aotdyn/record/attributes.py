@@ -2,13 +2,16 @@
 dictionary, other class attributes, `__getattr__`; and modules' registries."""
 
 import functools
+import operator
 import types
+from collections import OrderedDict, defaultdict
 from typing import Any
 
 import torch
 
 from ..package.reference import Import
-from ..package.source import Attribute, Bound, Item, instance_item
+from ..package.source import Attribute, Bound, Item, OwnDict, Source, instance_item
+from ..package.variant import code_hash
 from .invoke import allocate, dict_item
 from .operation import apply, call, call_method
 from .references import importable
@@ -20,6 +23,7 @@ from .variables import (
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
+    InstanceDict,
     Known,
     MethodVariable,
     ObjectVariable,
@@ -43,6 +47,12 @@ def static_lookup(cls: type, name: str) -> tuple[Any, type | None]:
         if name in base.__dict__:
             return base.__dict__[name], base
     return MISSING, None
+
+
+def lookup(t, cls: type, name: str) -> tuple[Any, type | None]:
+    """`static_lookup`, guarded: the name is still found there, as the same kind of value."""
+    t.classes.lookup(cls, name)
+    return static_lookup(cls, name)
 
 
 def member(t, cls: type, name: str, value: Any) -> Variable:
@@ -87,7 +97,7 @@ def find_attribute(t, self: ObjectVariable, name: str) -> Variable:
     if name == "__class__":
         return Known(cls, Bound(t.references.to(cls)))
     getter = cls.__getattribute__
-    if getter is not object.__getattribute__ and not _is_exception(cls):
+    if isinstance(getter, types.FunctionType):
         return call(t, member(t, cls, "__getattribute__", getter), [self, Constant(name)])
     return generic_getattr(t, self, name)
 
@@ -95,10 +105,12 @@ def find_attribute(t, self: ObjectVariable, name: str) -> Variable:
 def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     """`object.__getattribute__`, followed by the class' `__getattr__`."""
     cls = self.cls
-    value, owner = static_lookup(cls, name)
+    value, owner = lookup(t, cls, name)
+    if name == "__dict__" and cls.__dictoffset__ and _is_own_dict(value):
+        return t.new(InstanceDict(self))
     if value is not MISSING and _is_data_descriptor(value):
         return _data_descriptor(t, self, name, value, owner)
-    own = _own_attribute(t, self, name, needed=value is not MISSING)
+    own = own_attribute(t, self, name)
     if own is not None:
         return own
     if value is not MISSING:
@@ -106,8 +118,8 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     return _missing(t, self, name)
 
 
-def _is_exception(cls: type) -> bool:
-    return issubclass(cls, BaseException)
+def _is_own_dict(value: Any) -> bool:
+    return isinstance(value, types.GetSetDescriptorType) and value.__name__ == "__dict__"
 
 
 def _is_data_descriptor(value: Any) -> bool:
@@ -118,19 +130,23 @@ def _is_data_descriptor(value: Any) -> bool:
 def _data_descriptor(t, self: ObjectVariable, name: str, value: Any, owner: type) -> Variable:
     if isinstance(value, property):
         if value.fget is None:
-            t.raise_exception(AttributeError, f"unreadable attribute {name!r}")
+            _no_accessor(t, self, name, "getter")
         return call(t, _function_of(t, value, owner, self.cls, name, "fget"), [self])
     if isinstance(value, types.MemberDescriptorType):
         held = self.attributes.get(name)
         if held is DELETED:
-            t.raise_exception(AttributeError, name)
+            no_attribute(t, self, name)
         if held is not None:
             return held
         if self.live is None or self.source is None:
-            t.raise_exception(AttributeError, name)
+            if isinstance(self, ExceptionVariable):
+                raise GraphBreak("attribute", f"{self.cls.__qualname__}.{name}")
+            no_attribute(t, self, name)
         return t.lazy(_slot(t, self, value, name), Attribute(self.source, name))
     if isinstance(value, types.GetSetDescriptorType):
         raise GraphBreak("attribute", f"{self.cls.__qualname__}.{name}")
+    if not isinstance(type(value).__get__, types.FunctionType):
+        return apply(t, type(value).__get__, [Known(value), self])
     descriptor = member_raw(t, self.cls, owner, name, value)
     return call_method(t, descriptor, "__get__", [self, Known(self.cls)], on_class=True)
 
@@ -151,7 +167,7 @@ def member_raw(t, cls: type, owner: type, name: str, value: Any) -> Variable:
     return t.realize(t.lazy(value, source))
 
 
-def _own_attribute(t, self: ObjectVariable, name: str, needed: bool) -> Variable | None:
+def own_attribute(t, self: ObjectVariable, name: str) -> Variable | None:
     """The attribute in the instance's own dictionary; None, guarded, if it is not there."""
     held = self.attributes.get(name)
     if held is DELETED:
@@ -160,14 +176,21 @@ def _own_attribute(t, self: ObjectVariable, name: str, needed: bool) -> Variable
         return held
     if self.live is None:
         return None
-    own = getattr(self.live, "__dict__", None)
-    if own is None:
+    if not self.cls.__dictoffset__:
         return None
+    own = object.__getattribute__(self.live, "__dict__")
+    source = own_dict_source(self)
     if name in own:
-        return t.lazy(own[name], instance_item(self.source, name))
-    if needed or not issubclass(self.cls, torch.nn.Module):
-        t.guard("LACKS", Attribute(self.source, "__dict__"), name)
+        return t.lazy(own[name], Item(source, name))
+    t.guard("LACKS", source, name)
     return None
+
+
+def own_dict_source(self: ObjectVariable) -> Source:
+    """How the own dictionary of an object that existed before is reached."""
+    if isinstance(self.cls.__getattribute__, types.FunctionType):
+        return OwnDict(self.source)
+    return Attribute(self.source, "__dict__")
 
 
 def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variable:
@@ -203,7 +226,7 @@ def _cached_property(t, self: ObjectVariable, name: str, value: Any, owner: type
 def _missing(t, self: ObjectVariable, name: str) -> Variable:
     """The last resort: a module's registries, or the class' `__getattr__`."""
     cls = self.cls
-    fallback, _ = static_lookup(cls, "__getattr__")
+    fallback, _ = lookup(t, cls, "__getattr__")
     if fallback is torch.nn.Module.__getattr__:
         for registry in REGISTRIES:
             found = dict_item(t, module_registry(t, self, registry), name)
@@ -212,7 +235,22 @@ def _missing(t, self: ObjectVariable, name: str) -> Variable:
     elif fallback is not MISSING:
         return call(t, MethodVariable(self, member(t, cls, "__getattr__", fallback)),
                     [Constant(name)])  # fmt: skip
-    t.raise_exception(AttributeError, f"{cls.__name__!r} object has no attribute {name!r}")
+    no_attribute(t, self, name)
+
+
+def no_attribute(t, self: Variable, name: str, text: str = "") -> None:
+    """Raises the AttributeError of a failed access, with what it says and carries."""
+    error = t.exception(
+        AttributeError, text or f"{self.type.__name__!r} object has no attribute {name!r}"
+    )
+    error.attributes.update(name=Constant(name), obj=self)
+    raise Raised(error)
+
+
+def _no_accessor(t, self: Variable, name: str, what: str) -> None:
+    t.raise_exception(
+        AttributeError, f"property {name!r} of {self.type.__qualname__!r} object has no {what}"
+    )
 
 
 def module_registry(t, self: ObjectVariable, name: str) -> DictVariable:
@@ -225,7 +263,7 @@ def module_registry(t, self: ObjectVariable, name: str) -> DictVariable:
 
 def class_attribute(t, self: ObjectVariable, name: str) -> Variable:
     """A special method, looked up on the type only and bound to the object."""
-    value, owner = static_lookup(self.cls, name)
+    value, owner = lookup(t, self.cls, name)
     if value is MISSING:
         t.raise_exception(AttributeError, name)
     return bind_member(t, self, name, value, owner)
@@ -257,11 +295,11 @@ def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
     """`object.__setattr__`."""
     if name in ("__class__", "__dict__"):
         raise GraphBreak("mutation", f"{self.cls.__qualname__}.{name}")
-    held, owner = static_lookup(self.cls, name)
+    held, owner = lookup(t, self.cls, name)
     if held is not MISSING and _is_data_descriptor(held):
         if isinstance(held, property):
             if held.fset is None:
-                t.raise_exception(AttributeError, f"can't set attribute {name!r}")
+                _no_accessor(t, self, name, "setter")
             call(t, _function_of(t, held, owner, self.cls, name, "fset"), [self, value])
             return
         if not isinstance(held, types.MemberDescriptorType):
@@ -269,7 +307,10 @@ def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
             call_method(t, descriptor, "__set__", [self, value], on_class=True)
             return
     elif not self.cls.__dictoffset__:
-        t.raise_exception(AttributeError, f"no attribute {name!r}")
+        problem = f"object has no attribute {name!r}"
+        if held is not MISSING:
+            problem = f"object attribute {name!r} is read-only"
+        t.raise_exception(AttributeError, f"{self.cls.__name__!r} {problem}")
     t.effects.set_attribute(self, name, value)
 
 
@@ -278,6 +319,9 @@ def _module_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
     registered in a graph."""
     kind = t.realize(value).type
     registries = {registry: module_registry(t, self, registry) for registry in REGISTRIES}
+    if self.live is None and issubclass(kind, torch.nn.Module):
+        apply(t, operator.setitem, [registries["_modules"], Constant(name), value])
+        return
     if issubclass(kind, torch.nn.Parameter | torch.nn.Module | torch.nn.Buffer):
         raise GraphBreak("mutation", f"a parameter or module is set as {name!r}")
     for registry, items in registries.items():
@@ -295,10 +339,10 @@ def object_delattr(t, self, name):
     key = t.constant(name)
     if self.cls.__delattr__ is not object.__delattr__:
         raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")
-    held, _ = static_lookup(self.cls, key)
+    held, _ = lookup(t, self.cls, key)
     if held is not MISSING and _is_data_descriptor(held):
         raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")
-    if _own_attribute(t, self, key, needed=True) is None:
+    if own_attribute(t, self, key) is None:
         t.raise_exception(AttributeError, key)
     t.effects.delete_attribute(self, key)
     return Constant(None)
@@ -313,8 +357,13 @@ def super_getattr(t, self, name):
     receiver = self.self_
     is_class = isinstance(receiver, Known)
     start = receiver.value if is_class else receiver.type
+    if is_class and not (isinstance(start, type) and issubclass(start, self.cls)):
+        # In a method of a metaclass the class is the instance.
+        is_class, start = False, receiver.type
     mro = start.__mro__
-    for base in mro[mro.index(self.cls) + 1 :]:
+    above = mro.index(self.cls) + 1
+    t.classes.lookup(start, key, above)
+    for base in mro[above:]:
         if key not in base.__dict__:
             continue
         value = base.__dict__[key]
@@ -331,7 +380,7 @@ def super_getattr(t, self, name):
         if isinstance(value, staticmethod):
             return _function_of(t, value, base, base, key, "__func__")
         return member(t, base, key, value)
-    t.raise_exception(AttributeError, key)
+    no_attribute(t, self, key)
 
 
 # -- everything that is not an instance of a user's class -----------------------------------
@@ -349,19 +398,35 @@ def known_getattr(t, self, name, default=None):
         if found is not None:
             return found
     if not hasattr(value, key):
+        if isinstance(value, types.ModuleType):
+            t.guard("LACKS", Attribute(source, "__dict__"), key)
         if default is not None:
             return default
-        t.raise_exception(AttributeError, f"{self.describe()} has no attribute {key!r}")
-    if key in ("__name__", "__qualname__", "__module__", "__doc__"):
+        try:
+            getattr(value, key)
+        except AttributeError as error:
+            no_attribute(t, self, key, str(error))
+    is_fact = key in ("__name__", "__qualname__", "__module__", "__doc__")
+    if is_fact or isinstance(value, types.CodeType) and key in _CODE_FACTS:
         return t.wrap_result(getattr(value, key))
     return t.lazy(getattr(value, key), Attribute(source, key))
+
+
+# What the hash of a code object covers.
+_CODE_FACTS = {
+    "co_varnames", "co_names", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
+    "co_flags", "co_freevars", "co_cellvars", "co_name", "co_nlocals",
+}  # fmt: skip
 
 
 def _class_getattr(t, cls: type, name: str) -> Variable | None:
     """A class attribute read from the class itself; None where nothing special is to be done."""
     if name == "__dict__":
         raise GraphBreak("attribute", f"{cls.__qualname__}.__dict__")
-    value, owner = static_lookup(cls, name)
+    value, owner = lookup(t, cls, name)
+    if isinstance(value, types.ClassMethodDescriptorType):
+        bound = getattr(cls, name)
+        return Known(bound, Bound(t.references.to(bound)))
     if isinstance(value, classmethod):
         function = _function_of(t, value, owner, cls, name, "__func__")
         return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
@@ -381,15 +446,54 @@ def function_getattr(t, self, name, default=None):
         return Constant(self.name if key == "__name__" else self.qualname)
     if key == "__get__":
         return MethodVariable(self, Known(types.FunctionType.__get__))
+    if key == "__code__":
+        return _code_of(t, self)
     if self.live is None:
-        if default is not None:
-            return default
-        raise GraphBreak("attribute", f"{key} of a function made in the frame")
+        return _made_function_getattr(t, self, key, default)
     if not hasattr(self.live, key):
+        t.guard("LACKS", Attribute(self.source, "__dict__"), key)
         if default is not None:
             return default
         t.raise_exception(AttributeError, key)
     return t.lazy(getattr(self.live, key), Attribute(self.source, key))
+
+
+def _code_of(t, self: FunctionVariable) -> Variable:
+    """A function's code object: all that it says is fixed by its hash."""
+    if self.live is None:
+        raise GraphBreak("attribute", "the code of a function made in the frame")
+    if isinstance(self.code_reference, Import):
+        t.references.rely_on_code(self.live, self.code_reference)
+    else:
+        t.guard("CODE", self.source, code_hash(self.code))
+    return Known(self.code, Attribute(self.source, "__code__"))
+
+
+def _made_function_getattr(
+    t, self: FunctionVariable, key: str, default: Variable | None
+) -> Variable:
+    """An attribute of a function that the frame made."""
+    if key == "__module__":
+        return t.wrap_result(self.globals.get("__name__"))
+    if key == "__doc__":
+        consts = self.code.co_consts
+        return Constant(consts[0] if consts and isinstance(consts[0], str) else None)
+    if key in ("__defaults__", "__kwdefaults__"):
+        return getattr(self, key.strip("_")) or Constant(None)
+    if key == "__closure__":
+        return t.new(TupleVariable(self.closure)) if self.closure else Constant(None)
+    if key == "__annotations__":
+        flat = t.realize(self.annotations).items if self.annotations is not None else []
+        pairs = zip(flat[::2], flat[1::2], strict=True)
+        made = {t.constant(name): (name, value) for name, value in pairs}
+        self.attributes[key] = t.new(DictVariable(made))
+        return self.attributes[key]
+    if default is not None and not hasattr(types.FunctionType, key):
+        return default
+    if hasattr(types.FunctionType, key):
+        raise GraphBreak("attribute", f"{key} of a function made in the frame")
+    no_attribute(t, self, key)
+    raise AssertionError
 
 
 @rule(setattr, FunctionVariable)
@@ -410,17 +514,25 @@ def method_getattr(t, self, name, default=None):
     return apply(t, getattr, [self.function, name, *([] if default is None else [default])])
 
 
+_CHAIN = ("__cause__", "__context__", "__traceback__", "__suppress_context__")
+
+
 @rule(getattr, ExceptionVariable)
 def exception_getattr(t, self, name, default=None):
     key = t.constant(name)
     if key == "args":
         return self.args
+    if key in _CHAIN and self.live is not None:
+        return t.lazy(getattr(self.live, key), Attribute(self.source, key))
+    if key == "__suppress_context__":
+        return Constant(self.cause is not None)
     if key == "__cause__":
         return self.cause or Constant(None)
     if key == "__context__":
         return self.context or Constant(None)
     if key == "value" and issubclass(self.cls, StopIteration):
-        return self.args.items[0] if self.args.items else Constant(None)
+        args = t.realize(self.args).items
+        return args[0] if args else Constant(None)
     return object_getattr(t, self, name, default)
 
 
@@ -430,11 +542,11 @@ def builtin_getattr(t, self, name, default=None):
     key = t.constant(name)
     if key == "__class__":
         return Known(self.type, Bound(t.references.to(self.type)))
-    value, owner = static_lookup(self.type, key)
+    value, owner = lookup(t, self.type, key)
     if value is MISSING:
         if default is not None:
             return default
-        t.raise_exception(AttributeError, f"{self.type.__name__!r} object has no attribute {key!r}")
+        no_attribute(t, self, key)
     if isinstance(value, _C_CALLABLES):
         return MethodVariable(self, Known(value, Bound(t.references.to(value))))
     if isinstance(self, TupleVariable) and type(value).__name__ == "_tuplegetter":
@@ -469,6 +581,7 @@ def object_init(t, self, *args, **kwargs):
     return Constant(None)
 
 
-@rule(object.__getattribute__, ObjectVariable)
+@rule(tuple({cls.__getattribute__ for cls in (object, dict, OrderedDict, defaultdict)}),
+      ObjectVariable)  # fmt: skip
 def object_getattribute(t, self, name):
     return generic_getattr(t, self, t.constant(name))

@@ -1,7 +1,10 @@
 """Writes the `body` function of a variant: the graph, then values rebuilt as Python objects, then
 side effects written back, then how the frame goes on."""
 
+import inspect
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from ..package.reference import GraphOf, Import, Literal, Reference, Runtime
@@ -20,9 +23,11 @@ from .variables import (
     FixedIterator,
     FunctionVariable,
     GeneratorVariable,
+    InstanceDict,
     Known,
     Lazy,
     ListVariable,
+    MappingObject,
     MapVariable,
     MethodVariable,
     ObjectVariable,
@@ -76,6 +81,8 @@ class BodyWriter:
         """
         if type(variable) is Lazy and variable.known is not None:
             variable = variable.known
+        if isinstance(variable, DictVariable) and variable.owner is not None:
+            variable = variable.owner
         known = self._known.get(id(variable))
         if known is not None:
             return known
@@ -144,16 +151,36 @@ class BodyWriter:
 
     # -- the whole -----------------------------------------------------------------------------
 
-    def write(self, graph_id: str | None) -> str:
-        """The text of `def body(inputs, <params>)`."""
+    def write(self, graph_id: str | None, repeatable: bool = False) -> str:
+        """The text of `def body(inputs, <params>)`.
+
+        repeatable: the frame can start over as plain Python where the graph raises, so that the
+        program's own handlers find the exception.
+        """
         lines = list(self.lines)
         if graph_id is not None:
             graph = self.ref(GraphOf(graph_id))
             targets = "".join(f"{self._output_names[node]}, " for node in self.outputs)
             call = f"{graph}(*inputs)"
-            lines.insert(0, f"{targets.rstrip()} = {call}" if targets else call)
+            call = f"{targets.rstrip()} = {call}" if targets else call
+            lines[:0] = self._repeating(call) if repeatable else [call]
         text = "\n".join(f"    {line}" for line in lines or ["pass"])
         return f"def body({', '.join(('inputs', *self.params))}):\n{text}\n"
+
+    def _repeating(self, call: str) -> list[str]:
+        error, failed = self.names.fresh("error"), self.names.fresh("failed")
+        values = "".join(f"{name}, " for name in self.params)
+        # Not from within the handler: what the frame raises has nothing to do with the graph.
+        return [
+            "try:",
+            f"    {call}",
+            f"except Exception as {error}:",
+            f"    {failed} = {error}",
+            "else:",
+            f"    {failed} = None",
+            f"if {failed} is not None:",
+            f"    return {self.runtime('again')}({failed}, ({values}))",
+        ]
 
 
 # -- plain values ------------------------------------------------------------
@@ -217,6 +244,8 @@ def _list(w: BodyWriter, v: ListVariable) -> str:
 
 @rebuilds(DictVariable)
 def _dict(w: BodyWriter, v: DictVariable) -> str:
+    if v.cls is not dict:
+        raise GraphBreak("reconstruct", v.cls.__qualname__, v.origin)
     name = w.bind("items", "{}")
     w.known(v, name)
     for key, item in v.items.values():
@@ -334,7 +363,12 @@ def _method(w: BodyWriter, v: MethodVariable) -> str:
     function = w.t.realize(v.function)
     self_ = w.value(v.self_)
     if isinstance(function, Known):
-        return w.bind("method", f"{self_}.{function.value.__name__}")
+        name = function.value.__name__
+        held = inspect.getattr_static(v.self_.type, name, None)
+        if held is not function.value and hasattr(function.value, "__get__"):
+            # Reached past what the type defines, by `super()` or by name.
+            return w.bind("method", f"{w.value(function)}.__get__({self_})")
+        return w.bind("method", f"{self_}.{name}")
     return w.bind("method", f"{w.ref(Import('types', 'MethodType'))}({w.value(function)}, {self_})")
 
 
@@ -354,10 +388,42 @@ def _object(w: BodyWriter, v: ObjectVariable) -> str:
     return name
 
 
+@rebuilds(MappingObject)
+def _mapping_object(w: BodyWriter, v: MappingObject) -> str:
+    base = w.ref(dict_base(v.cls))
+    name = w.bind(v.cls.__name__.lower(), f"{base}.__new__({w.ref(w.t.references.to(v.cls))})")
+    w.known(v, name)
+    for key, item in v.contents.items.values():
+        w.lines.append(f"{base}.__setitem__({name}, {w.value(key)}, {w.value(item)})")
+    for attribute, item in v.attributes.items():
+        if item is not DELETED:
+            w.lines.append(set_attribute(w, name, attribute, w.value(item)))
+    return name
+
+
+def dict_base(cls: type) -> Import:
+    """The class of C whose methods change instances of a subclass of dict as they are."""
+    if issubclass(cls, OrderedDict):
+        return Import("collections", "OrderedDict")
+    if issubclass(cls, defaultdict):
+        return Import("collections", "defaultdict")
+    return Import("builtins", "dict")
+
+
+@rebuilds(InstanceDict)
+def _instance_dict(w: BodyWriter, v: InstanceDict) -> str:
+    return w.bind("attributes", f"{w.runtime('own_dict')}({w.value(v.owner)})")
+
+
 @rebuilds(ExceptionVariable)
 def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
-    args = ", ".join(map(w.value, v.args.items))
-    name = w.bind("error", f"{w.ref(w.t.references.to(v.cls))}({args})")
+    args = [w.value(item) for item in v.args.items]
+    cls = w.ref(w.t.references.to(v.cls))
+    if isinstance(v.cls.__init__, FunctionType):
+        # What `__init__` has done is in the attributes.
+        name = w.bind("error", f"{cls}.__new__({', '.join([cls, *args])})")
+    else:
+        name = w.bind("error", f"{cls}({', '.join(args)})")
     w.known(v, name)
     for attribute in ("cause", "context"):
         held = getattr(v, attribute)
@@ -398,6 +464,8 @@ def _list_effect(w: BodyWriter, v: ListVariable, target: str) -> list[str]:
 def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
     """Replays the changes in order. A key's final value is stored at the first store after its
     last removal: that store decides its place in the dict's order."""
+    if v.owner is not None:
+        return _mapping_effect(w, v, target)
     lines = []
     stored: set = set()
     for index, change in enumerate(v.changes):
@@ -412,6 +480,25 @@ def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
     return lines
 
 
+def _mapping_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
+    """As for a dict, without running methods that the class overrides."""
+    base = w.ref(dict_base(v.owner.cls))
+    lines = []
+    stored: set = set()
+    for index, change in enumerate(v.changes):
+        if change[0] == "clear":
+            lines.append(f"{base}.clear({target})")
+        elif change[0] == "del":
+            key = w.value(change[2])
+            lines.append(f"if {base}.__contains__({target}, {key}): "
+                         f"{base}.__delitem__({target}, {key})")  # fmt: skip
+        elif change[1] not in stored and not _removed_later(v, change[1], index):
+            stored.add(change[1])
+            key, item = map(w.value, v.items[change[1]])
+            lines.append(f"{base}.__setitem__({target}, {key}, {item})")
+    return lines
+
+
 def _removed_later(v: DictVariable, key: Any, index: int) -> bool:
     later = v.changes[index + 1 :]
     return any(change[0] == "clear" or change[:2] == ("del", key) for change in later)
@@ -422,7 +509,7 @@ def _set_effect(w: BodyWriter, v: SetVariable, target: str) -> list[str]:
     return [f"{target}.clear(); {target}.update(({items}))"]
 
 
-def _object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:
+def object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:
     lines = []
     for name, value in v.attributes.items():
         if value is DELETED:
@@ -440,6 +527,7 @@ EFFECTS: dict[type, Callable] = {
     ListVariable: _list_effect,
     DictVariable: _dict_effect,
     SetVariable: _set_effect,
-    ObjectVariable: _object_effect,
+    ObjectVariable: object_effect,
+    MappingObject: object_effect,
     CellVariable: _cell_effect,
 }

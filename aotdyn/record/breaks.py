@@ -1,25 +1,31 @@
 """How a frame goes on after its graph: it returns, or it breaks at an instruction.
 
 An instruction that has a plan is executed by the body on rebuilt operands, and the frame goes on
-behind it in an entry of its own. Any other (and any inside try or with) is left to the frame
-itself: it continues there as plain Python.
+behind it in an entry of its own, or, if it raises where the frame has a handler, in one that begins
+with the exception. Any other is left to the frame itself: it continues there as plain Python.
 """
 
 import inspect
-import operator
 import sys
-import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from ..package.point import Point
+from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt, Import
 from .body import BodyWriter, write_effects
 from .bytecode import Instruction, live_locals
 from .frame import Frame
-from .opcodes.operators import BINARY, COMPARE
 from .signals import GraphBreak
-from .variables import FunctionVariable, Known, Lazy, Null, Variable
+from .variables import (
+    Constant,
+    FunctionVariable,
+    HandledVariable,
+    Known,
+    Lazy,
+    Null,
+    Variable,
+)
 
 PLANS: dict[str, Callable] = {}
 
@@ -48,7 +54,9 @@ class Ending:
         self.ins = ins
         self.stack: list[Variable | str] = list(frame.stack)
         self.tail: list[str] = []
-        self.carried: tuple[dict[str, str], list[str]] | None = None
+        handlers = [value for value in frame.stack if is_active(value)]
+        # What sys.exc_info() tells while the instruction runs.
+        self.handled = self.expression(handlers[-1]) if handlers else None
 
     # -- operands ------------------------------------------------------------------------------
 
@@ -62,12 +70,28 @@ class Ending:
 
     def expression(self, value: Variable | str) -> str:
         """A stack value as an expression."""
+        if isinstance(value, HandledVariable):
+            return self.w.value(value.exception) if value.active else "None"
         return value if isinstance(value, str) else self.w.value(value)
 
     def eager(self, function: Any, *args: str) -> str:
         """The expression that calls a function with the hook on."""
         target = function if isinstance(function, str) else self.w.ref(self.name(function))
-        return f"{self.w.runtime('eager')}({', '.join((target, *args))})"
+        return self.run(self.w.runtime("eager"), target, *args)
+
+    def step(self, operands: list[Variable | str], everything: bool = False) -> str:
+        """The expression that runs the instruction alone, in a frame like the frame's own.
+
+        everything: it may look at all local variables.
+        """
+        values, point = self.continuation(self.ins.start, operands, everything, kind=STEP)
+        return self.run(self.w.runtime("run_plain"), self.w.ref(EntryAt(point)), f"({values})")
+
+    def run(self, function: str, *args: str) -> str:
+        """A call, made while what the frame handles is being handled."""
+        if self.handled is not None:
+            function, args = self.w.runtime("handling"), (self.handled, function, *args)
+        return f"{function}({', '.join(args)})"
 
     def name(self, function: Any):
         """A reference to a function of Python's own."""
@@ -87,13 +111,28 @@ class Ending:
         values, point = self.continuation(offset, list(self.stack), everything=True)
         return f"{self.w.runtime('run_plain')}({self.w.ref(EntryAt(point))}, ({values}))"
 
+    def raising(self, error: str) -> str | None:
+        """The expression for the continuation that begins with an exception of the instruction;
+        None if the frame does not handle it."""
+        handler = self.frame.decoded.handler(self.ins.offset)
+        if handler is None:
+            return None
+        # The handler's variables are live, not those behind the instruction.
+        values, point = self.continuation(handler.target, self.frame.stack[: handler.depth])
+        point = replace(point, offset=self.ins.start, kind=RAISE)
+        values = f"{values}{self.w.runtime('thrown')}({error}), "
+        return f"{self.w.runtime('Continue')}({self.w.ref(EntryAt(point))}, ({values}))"
+
     def continuation(
-        self, offset: int, stack: list[Variable | str], everything: bool = False
+        self,
+        offset: int,
+        stack: list[Variable | str],
+        everything: bool = False,
+        kind: str = RESUME,
     ) -> tuple[str, Point]:
         """The frame values for an offset, as one expression, and the point."""
         code = self.frame.code
-        index = self.frame.decoded.at[offset]
-        live = set(code.co_varnames) if everything else live_locals(self.frame.decoded, index)
+        live = self.live(offset, everything, kind)
         values: list[str] = []
         unbound: list[str] = []
         for name in code.co_varnames:
@@ -109,7 +148,17 @@ class Ending:
             values.append(self.w.value(self.frame.cells[name]))
         mask = tuple(not isinstance(value, Null) for value in stack)
         values += [self.expression(value) for value in stack if not isinstance(value, Null)]
-        return "".join(f"{value}, " for value in values), Point(offset, mask, tuple(unbound))
+        handled = () if kind == STEP else tuple(i for i, v in enumerate(stack) if is_active(v))
+        point = Point(offset, mask, tuple(unbound), handled, kind)
+        return "".join(f"{value}, " for value in values), point
+
+    def live(self, offset: int, everything: bool, kind: str) -> set[str] | frozenset[str]:
+        """The local variables that a continuation needs."""
+        if everything:
+            return set(self.frame.code.co_varnames)
+        if kind == STEP:
+            return set()
+        return live_locals(self.frame.decoded, self.frame.decoded.at[offset])
 
     @property
     def next_offset(self) -> int:
@@ -138,134 +187,185 @@ def write_return(t, writer: BodyWriter, value: Variable) -> None:
     writer.lines += [*effects, f"return {result}"]
 
 
-def write_break(t, writer: BodyWriter, frame: Frame, ins: Instruction) -> None:
-    """The frame breaks at an instruction of the root frame.
+def write_break(
+    t, writer: BodyWriter, frame: Frame, ins: Instruction, execute: bool = True
+) -> None:
+    """The frame breaks at an instruction of the root frame, or before it without `execute`.
 
     Raises GraphBreak("reconstruct") with the instruction at which to break instead.
     """
-    for variable, index in t.contexts.values():
-        if any(value is variable for value in frame.stack):
-            raise GraphBreak("context_active", "", index)
-    if t.handled is not None:
-        raise GraphBreak("exception_handling", "", frame.raised_at)
+    require_real_exceptions(frame, ins)
     ending = Ending(t, writer, frame, ins)
     planned = PLANS.get(ins.opname)
-    if planned is None or frame.decoded.handler(ins.offset) is not None or looks_at_frame(ending):
+    guarded = None
+    if not execute:
+        ending.then(f"return {ending.resume(ins.start)}")
+    elif planned is None or calls(ending, _KEEP_FRAME):
         ending.then(f"return {ending.plain(ins.start)}")
     else:
         planned(ending)
+        error = writer.names.fresh("error")
+        guarded = ending.raising(error)
     effects = write_effects(writer)
-    writer.lines += [*effects, *ending.tail]
+    writer.lines += effects
+    if guarded is None:
+        writer.lines += ending.tail
+    else:
+        writer.lines += ["try:", *(f"    {line}" for line in ending.tail)]
+        writer.lines += [f"except BaseException as {error}:", f"    return {guarded}"]
 
 
-def looks_at_frame(ending: Ending) -> bool:
-    """Whether the instruction calls a function that looks at the frame it is called from."""
+def is_active(value: Variable | str) -> bool:
+    """Whether a stack value is that of a handler that is being run."""
+    return isinstance(value, HandledVariable) and value.active
+
+
+def require_real_exceptions(frame: Frame, ins: Instruction) -> None:
+    """An exception that the frame handles, or that leaves it, has its traceback and context.
+
+    Raises GraphBreak for an exception that exists in the trace only: to break where it is raised.
+    """
+    for value in frame.stack:
+        if is_active(value) and value.exception.source is None:
+            raise GraphBreak("exception_handling", "", value.step)
+    if ins.opname == "RERAISE" and frame.stack[-1].source is None:
+        raise GraphBreak("exception", "", frame.raised_at)
+
+
+def calls(ending: Ending, functions: tuple) -> bool:
+    """Whether the instruction calls one of these functions."""
     if ending.ins.opname not in ("CALL", "CALL_FUNCTION_EX"):
         return False
     for value in ending.stack:
         known = ending.t.realize(value) if isinstance(value, Lazy) else value
-        if isinstance(known, Known) and known.value in _FRAME_FUNCTIONS:
-            return True
-        live = getattr(known, "live", None)
-        if isinstance(known, FunctionVariable) and live in _FRAME_FUNCTIONS:
+        live = known.value if isinstance(known, Known) else None
+        if isinstance(known, FunctionVariable):
+            live = known.live
+        if live is not None and any(live is each for each in functions):
             return True
     return False
 
 
-_FRAME_FUNCTIONS = (
-    super, locals, vars, dir, eval, exec, globals, breakpoint, sys._getframe,
-    inspect.currentframe, inspect.stack, warnings.warn,
-)  # fmt: skip
+# They look at all variables of the frame they are called from; they may keep that frame.
+_LOOK_AT_FRAME = (super, locals, vars, dir, eval, exec, globals)
+_KEEP_FRAME = (breakpoint, sys._getframe, inspect.currentframe, inspect.stack)
 
 
 # -- plans: one per instruction that can be executed outside of the frame ---------------------
 
 
-@plan("CALL")
-def _call(e: Ending) -> None:
-    names = e.frame.kw_names
-    args = e.take(e.ins.arg)
-    function, below = e.stack.pop(), e.stack.pop()
-    if isinstance(below, Null):
-        target = e.expression(function)
+# (operands taken, whether a result is pushed) of instructions that are executed as steps: in a
+# frame, so that a callee finds its caller's code, globals and line, whatever it is.
+_STEPS: dict[str, Callable[[int], tuple[int, bool]]] = {
+    "CALL": lambda arg: (arg + 2, True),
+    "CALL_FUNCTION_EX": lambda arg: (3 + (arg & 1), True),
+    "BINARY_OP": lambda arg: (2, True),
+    "COMPARE_OP": lambda arg: (2, True),
+    "IS_OP": lambda arg: (2, True),
+    "CONTAINS_OP": lambda arg: (2, True),
+    "BINARY_SUBSCR": lambda arg: (2, True),
+    "STORE_SUBSCR": lambda arg: (3, False),
+    "DELETE_SUBSCR": lambda arg: (2, False),
+    "UNARY_NEGATIVE": lambda arg: (1, True),
+    "UNARY_POSITIVE": lambda arg: (1, True),
+    "UNARY_INVERT": lambda arg: (1, True),
+    "UNARY_NOT": lambda arg: (1, True),
+    "GET_ITER": lambda arg: (1, True),
+    "LOAD_ATTR": lambda arg: (1, True),
+    "STORE_ATTR": lambda arg: (2, False),
+    "DELETE_ATTR": lambda arg: (1, False),
+    "FORMAT_VALUE": lambda arg: (1 + bool(arg & 4), True),
+    "IMPORT_NAME": lambda arg: (2, True),
+    "LOAD_BUILD_CLASS": lambda arg: (0, True),
+    "LOAD_DEREF": lambda arg: (0, True),
+    "STORE_DEREF": lambda arg: (1, False),
+    "DELETE_DEREF": lambda arg: (0, False),
+    "STORE_GLOBAL": lambda arg: (1, False),
+    "DELETE_GLOBAL": lambda arg: (0, False),
+    "BUILD_SET": lambda arg: (arg, True),
+    "BUILD_MAP": lambda arg: (2 * arg, True),
+    "BUILD_STRING": lambda arg: (arg, True),
+    "LIST_TO_TUPLE": lambda arg: (1, True),
+    "GET_YIELD_FROM_ITER": lambda arg: (1, True),
+    "MATCH_CLASS": lambda arg: (3, True),
+}
+
+# The same for instructions that leave operands behind: (looked at, taken, whether one is pushed).
+_LOOKS: dict[str, Callable[[int], tuple[int, int, bool]]] = {
+    "IMPORT_FROM": lambda arg: (1, 0, True),
+    "GET_LEN": lambda arg: (1, 0, True),
+    "MATCH_MAPPING": lambda arg: (1, 0, True),
+    "MATCH_SEQUENCE": lambda arg: (1, 0, True),
+    "MATCH_KEYS": lambda arg: (2, 0, True),
+    "CHECK_EXC_MATCH": lambda arg: (2, 1, True),
+    "LIST_APPEND": lambda arg: (arg + 1, 1, False),
+    "LIST_EXTEND": lambda arg: (arg + 1, 1, False),
+    "SET_ADD": lambda arg: (arg + 1, 1, False),
+    "SET_UPDATE": lambda arg: (arg + 1, 1, False),
+    "MAP_ADD": lambda arg: (arg + 2, 2, False),
+    "DICT_UPDATE": lambda arg: (arg + 1, 1, False),
+    "DICT_MERGE": lambda arg: (arg + 3, 1, False),
+}
+
+
+@plan(*_STEPS)
+def _step(e: Ending) -> None:
+    taken, pushes = _STEPS[e.ins.opname](e.ins.arg or 0)
+    operands = e.stack[len(e.stack) - taken :]
+    everything = calls(e, _LOOK_AT_FRAME)
+    del e.stack[len(e.stack) - taken :]
+    if pushes:
+        e.push_and_resume(e.then_bind("result", e.step(operands, everything)))
     else:
-        target, args = e.expression(below), [e.expression(function), *args]
-    count = len(args) - len(names)
-    args[count:] = [f"{name}={arg}" for name, arg in zip(names, args[count:], strict=True)]
-    e.push_and_resume(e.then_bind("result", e.eager(target, *args)))
+        e.then(e.step([Constant(None), *operands]))
+        e.push_and_resume()
 
 
-@plan("CALL_FUNCTION_EX")
-def _call_ex(e: Ending) -> None:
-    keywords = e.take(1) if e.ins.arg & 1 else []
-    (args,) = e.take(1)
-    (target,) = e.take(1)
-    e.stack.pop()
-    spread = [f"*{args}", *(f"**{each}" for each in keywords)]
-    e.push_and_resume(e.then_bind("result", e.eager(target, *spread)))
+@plan(*_LOOKS)
+def _look(e: Ending) -> None:
+    seen, taken, pushes = _LOOKS[e.ins.opname](e.ins.arg or 0)
+    operands = e.stack[len(e.stack) - seen :]
+    del e.stack[len(e.stack) - taken :]
+    step = e.step(operands)
+    if pushes:
+        e.push_and_resume(e.then_bind("result", step))
+    else:
+        e.then(step)
+        e.push_and_resume()
 
 
-@plan("BINARY_OP")
-def _binary(e: Ending) -> None:
-    e.push_and_resume(e.then_bind("result", e.eager(BINARY[e.ins.arg], *e.take(2))))
+@plan("LOAD_GLOBAL")
+def _load_global(e: Ending) -> None:
+    value = e.then_bind(e.ins.argval, e.step([]))
+    if e.ins.arg & 1:
+        e.stack.append(Null())
+    e.push_and_resume(value)
 
 
-@plan("COMPARE_OP")
-def _compare(e: Ending) -> None:
-    e.push_and_resume(e.then_bind("result", e.eager(COMPARE[e.ins.argval], *e.take(2))))
+# -- exceptions and contexts ------------------------------------------------------------
 
 
-@plan("IS_OP")
-def _is(e: Ending) -> None:
-    left, right = e.take(2)
-    e.push_and_resume(e.then_bind("result", f"{left} is {'not ' if e.ins.arg else ''}{right}"))
+@plan("BEFORE_WITH")
+def _before_with(e: Ending) -> None:
+    leave, value = e.w.names.fresh("leave"), e.w.names.fresh("entered")
+    (manager,) = e.take(1)
+    e.then(f"{leave}, {value} = {e.eager(e.w.runtime('enter'), manager)}")
+    e.push_and_resume(leave, value)
 
 
-@plan("CONTAINS_OP")
-def _contains(e: Ending) -> None:
-    item, container = e.take(2)
-    found = e.eager(operator.contains, container, item)
-    e.push_and_resume(e.then_bind("result", f"not {found}" if e.ins.arg else found))
+@plan("WITH_EXCEPT_START")
+def _with_except_start(e: Ending) -> None:
+    leave, error = e.expression(e.stack[-4]), e.expression(e.stack[-1])
+    parts = (f"type({error})", error, f"{error}.__traceback__")
+    e.push_and_resume(e.then_bind("swallow", e.eager(leave, *parts)))
 
 
-@plan("BINARY_SUBSCR")
-def _subscript(e: Ending) -> None:
-    e.push_and_resume(e.then_bind("result", e.eager(operator.getitem, *e.take(2))))
-
-
-@plan("STORE_SUBSCR")
-def _store_subscript(e: Ending) -> None:
-    value, container, key = e.take(3)
-    e.then(e.eager(operator.setitem, container, key, value))
-    e.push_and_resume()
-
-
-@plan("DELETE_SUBSCR")
-def _delete_subscript(e: Ending) -> None:
-    e.then(e.eager(operator.delitem, *e.take(2)))
-    e.push_and_resume()
-
-
-def _unary(name: str, function: Any) -> None:
-    @plan(name)
-    def unary(e: Ending) -> None:
-        e.push_and_resume(e.then_bind("result", e.eager(function, *e.take(1))))
-
-
-for _name, _function in (
-    ("UNARY_NEGATIVE", operator.neg),
-    ("UNARY_POSITIVE", operator.pos),
-    ("UNARY_INVERT", operator.invert),
-    ("UNARY_NOT", operator.not_),
-    ("GET_ITER", iter),
-):
-    _unary(_name, _function)
-
-
-@plan("LOAD_ATTR")
-def _load_attribute(e: Ending) -> None:
-    (target,) = e.take(1)
-    e.push_and_resume(e.then_bind(e.ins.argval, e.eager(getattr, target, repr(e.ins.argval))))
+@plan("RAISE_VARARGS")
+def _raise(e: Ending) -> None:
+    if not e.ins.arg or e.frame.decoded.handler(e.ins.offset) is None:
+        e.then(f"return {e.plain(e.ins.start)}")
+    else:
+        e.then(e.step(e.stack[-e.ins.arg :]))
 
 
 @plan("LOAD_METHOD")
@@ -274,29 +374,6 @@ def _load_method(e: Ending) -> None:
     method = e.then_bind(e.ins.argval, e.eager(getattr, target, repr(e.ins.argval)))
     e.stack.append(Null())
     e.push_and_resume(method)
-
-
-@plan("STORE_ATTR")
-def _store_attribute(e: Ending) -> None:
-    value, target = e.take(2)
-    e.then(e.eager(setattr, target, repr(e.ins.argval), value))
-    e.push_and_resume()
-
-
-@plan("DELETE_ATTR")
-def _delete_attribute(e: Ending) -> None:
-    e.then(e.eager(delattr, *e.take(1), repr(e.ins.argval)))
-    e.push_and_resume()
-
-
-@plan("FORMAT_VALUE")
-def _format(e: Ending) -> None:
-    spec = e.take(1)[0] if e.ins.arg & 4 else "''"
-    (value,) = e.take(1)
-    convert = (None, str, repr, ascii)[e.ins.arg & 3]
-    if convert is not None:
-        value = e.then_bind("text", e.eager(convert, value))
-    e.push_and_resume(e.then_bind("text", e.eager(format, value, spec)))
 
 
 @plan("UNPACK_SEQUENCE")

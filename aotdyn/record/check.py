@@ -2,12 +2,27 @@
 inputs. Paths that several guards share are read once."""
 
 from ..package.guard import Guard
-from ..package.source import Attribute, Bound, Item, Local, Source
+from ..package.reference import Import
+from ..package.source import (
+    Attribute,
+    Bound,
+    Contents,
+    Item,
+    Local,
+    OwnDict,
+    Source,
+    ValueAt,
+)
 from .graph import source_name
 from .naming import Names
 
 # In this order: the process' state, then what tells whether paths exist, then tensors, sizes.
-_STAGES = {"STATE": 0, "TENSORS": 2, "SHAPE": 3, "SAME": 1}
+# Paths that are bound to a name when several guards share them.
+_NAMED = Attribute | Item | OwnDict | Contents | ValueAt
+
+_DICT = Import("builtins", "dict")
+
+_STAGES = {"STATE": 0, "CLASSES": 0, "CODES": 0, "TENSORS": 2, "SHAPE": 3, "SAME": 1}
 
 
 class CheckWriter:
@@ -24,7 +39,10 @@ class CheckWriter:
         """The text of `def check(<params>)`, which returns a tuple of inputs or None."""
         ordered = sorted(guards, key=lambda guard: _STAGES.get(guard.kind, 1))
         self._count_uses(ordered, inputs)
+        dicts = {g.source for g in guards if g.kind == "TYPE" and g.expected == _DICT}
         for guard in ordered:
+            if guard.kind == "HAS" and guard.source in dicts and self._is_read(guard):
+                continue
             condition = guard.text(self.names.of, self.value)
             self.lines.append(f"if not ({condition}): return None")
         values = [self.value(source) for source in inputs]
@@ -36,6 +54,11 @@ class CheckWriter:
             "    except (AttributeError, IndexError, KeyError, TypeError, ValueError):\n"
             "        return None\n"
         )
+
+    def _is_read(self, guard: Guard) -> bool:
+        """Whether a dict's item is read anyhow: without the key that is a miss."""
+        key = guard.expected
+        return type(key) is str and Item(guard.source, key) in self._uses
 
     def _count_uses(self, guards: list[Guard], inputs: list[Source]) -> None:
         def count(source: Source) -> str:
@@ -59,7 +82,7 @@ class CheckWriter:
         text = source.step("" if base is None else self.value(base), self.names.of)
         if isinstance(source, Local | Bound):
             return text
-        if self._uses.get(source, 0) < 2 or not isinstance(source, Attribute | Item):
+        if self._uses.get(source, 0) < 2 or not isinstance(source, _NAMED):
             return text
         name = self.names.fresh(source_name(source))
         self.lines.append(f"{name} = {text}")

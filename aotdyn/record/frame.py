@@ -6,6 +6,11 @@ from ..package.source import Source
 from .bytecode import Decoded, Instruction, decode
 from .variables import CellVariable, FunctionVariable, Variable
 
+# Instructions that need what the one before them has just made.
+_ENTERED_BEFORE = frozenset(
+    ("MAKE_CELL", "COPY_FREE_VARS", "POP_EXCEPT", "MAKE_FUNCTION", "BUILD_CONST_KEY_MAP")
+)
+
 
 class Frame:
     """One activation of a code object.
@@ -54,6 +59,12 @@ class Frame:
     @property
     def instruction(self) -> Instruction:
         return self.decoded.instructions[self.index]
+
+    @property
+    def can_be_entered(self) -> bool:
+        """Whether an entry can begin at the present instruction."""
+        ins = self.instruction
+        return ins.start == ins.offset and ins.opname not in _ENTERED_BEFORE
 
     @property
     def place(self) -> str:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -104,7 +105,9 @@ class GraphBuilder:
         """Runs a function on fakes. Raises GraphBreak where it needs data or fails."""
         name = getattr(operation, "__name__", str(operation))
         try:
-            with self.t.shapes.fake_mode, self.t.shapes.at(self.t.here):
+            # With the dispatcher of Python, composite operators run as decompositions, which
+            # know symbolic sizes; C++'s own would fix them.
+            with self.t.shapes.fake_mode, enable_python_dispatcher(), self.t.shapes.at(self.t.here):
                 return operation(*args, **kwargs)
         except _DATA_DEPENDENT as error:
             raise GraphBreak("data_dependent", name) from error

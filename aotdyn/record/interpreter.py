@@ -14,8 +14,9 @@ from .variables import Constant
 INSTRUCTION_LIMIT = 2_000_000
 
 
-def run(t, frame: Frame) -> Return | Yield:
-    """Runs a frame until it returns or yields.
+def run(t, frame: Frame, first: Raised | None = None) -> Return | Yield:
+    """Runs a frame until it returns or yields. first: what the instruction at which it stands
+    has raised.
 
     Raises GraphBreak, and Raised for an exception that the frame does not handle.
     """
@@ -25,6 +26,9 @@ def run(t, frame: Frame) -> Return | Yield:
         ins = instructions[frame.index]
         t.before_instruction(frame, ins)
         try:
+            if first is not None:
+                pending, first = first, None
+                raise pending
             outcome = step(t, frame, ins)
         except GraphBreak as cause:
             cause.places = cause.places or frame.places()
@@ -58,7 +62,7 @@ def unwind(t, frame: Frame, ins: Instruction, raised: Raised) -> int:
     entry = frame.decoded.handler(ins.offset)
     if entry is None:
         raise raised
-    if frame.caller is None:
+    if frame.caller is None and ins.opname != "RERAISE":
         frame.raised_at = t.step
     del frame.stack[entry.depth :]
     if entry.lasti:

@@ -8,22 +8,23 @@ import torch
 from ..package.reference import Import
 from ..package.source import Attribute, Bound
 from ..policy import refusal_to_inline
+from .dispatch import dispatch, is_dispatch
 from .frame import Frame
 from .graph_ops import is_graph_operation
 from .interpreter import run
 from .namespaces import globals_source
-from .opcodes.control import Return
 from .opcodes.stack import MAKE_CELL
 from .operation import apply, call, goes_to_graph
 from .rules.table import find
-from .signals import GraphBreak
+from .signals import GraphBreak, Raised
+from .stand_ins import argument_error
 from .variables import (
     Constant,
     DictVariable,
-    ExceptionVariable,
     FunctionVariable,
     GeneratorVariable,
     Known,
+    MappingObject,
     ObjectVariable,
     TupleVariable,
     Variable,
@@ -52,12 +53,13 @@ def inline(
     return run_inlined(t, frame).value
 
 
-def run_inlined(t, frame: Frame):
-    """Runs a frame below the present one; returns how it ended."""
+def run_inlined(t, frame: Frame, raised: Raised | None = None):
+    """Runs a frame below the present one, from where it stands or from what is raised there;
+    returns how it ended."""
     outer = t.frame
     t.depth += 1
     try:
-        return run(t, frame)
+        return run(t, frame, raised)
     finally:
         t.depth -= 1
         t.frame = outer
@@ -79,13 +81,35 @@ def new_frame(
     if function.live is not None and isinstance(function.code_reference, Import):
         t.references.rely_on_code(function.live, function.code_reference)
     source = globals_source(function.globals, t.entry.globals)
+    if source is None and function.source is not None:
+        source = Attribute(function.source, "__globals__")
     frame = Frame(code, function.globals, source, function, t.frame)
-    frame.locals.update(bind(t, function, args, kwargs))
+    try:
+        frame.locals.update(bind(t, function, args, kwargs))
+    except GraphBreak as misfit:
+        if misfit.reason == "bad_arguments":
+            _refuse_arguments(t, function, args, kwargs)
+        raise
     for name, cell in zip(code.co_freevars, function.closure, strict=True):
         frame.cells[name] = t.realize(cell)
     if code.co_flags & _GENERATOR:
         _make_cells(t, frame)
     return frame
+
+
+def _refuse_arguments(t, function: FunctionVariable, args: list, kwargs: dict) -> None:
+    """Raises the TypeError that Python raises for arguments that do not fit."""
+    defaults = t.realize(function.defaults).items if function.defaults is not None else ()
+    named: list[str] = []
+    if function.kwdefaults is not None:
+        mapping = t.realize(function.kwdefaults)
+        t.complete(mapping)
+        named = list(mapping.items)
+    error = argument_error(
+        function.code, function.qualname, len(defaults), named, len(args), list(kwargs)
+    )
+    if error is not None:
+        t.raise_exception(TypeError, *error.args)
 
 
 def _make_cells(t, frame: Frame) -> None:
@@ -197,6 +221,10 @@ def call_live(
         kwargs = {key: t.realize(arg) for key, arg in kwargs.items()}
         if goes_to_graph(t, live, args, kwargs):
             return t.graph.call(live, args, kwargs)
+    if args and _has_generated_new(live):
+        return _named_tuple(t, t.constant(args[0]), args[1:], kwargs)
+    if len(args) == 1 and is_dispatch(function):
+        return dispatch(t, function, args[0])
     reason = refusal_to_inline(live)
     if reason is not None:
         raise GraphBreak(reason, live.__qualname__)
@@ -230,14 +258,17 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
     has_rule = find(cls, t.realize(args[0]) if args else None) is not None
     if (has_rule or cls.__module__ == "builtins") and not issubclass(cls, BaseException):
         return apply(t, cls, args, kwargs)
-    if issubclass(cls, torch.nn.Module | torch.Tensor):
+    if issubclass(cls, torch.Tensor):
         raise GraphBreak("unknown_call", f"making a {cls.__qualname__}")
     if type(cls) is not type and not _plain_metaclass(type(cls)):
         raise GraphBreak("subclass", f"the metaclass of {cls.__qualname__}")
     if issubclass(cls, BaseException):
-        return _exception(t, cls, args, kwargs)
-    if issubclass(cls, tuple) and hasattr(cls, "_fields") and cls.__bases__ == (tuple,):
-        return _named_tuple(t, cls, args, kwargs)
+        return CONSTRUCTORS[BaseException](t, cls, args, kwargs)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields") and _has_generated_new(cls.__new__):
+        made = _named_tuple(t, cls, args, kwargs)
+        if isinstance(made, ObjectVariable) and isinstance(cls.__init__, FunctionType):
+            call(t, t.class_attribute(made, "__init__"), args, kwargs)
+        return made
     return _object(t, cls, args, kwargs)
 
 
@@ -246,42 +277,49 @@ def _plain_metaclass(metaclass: type) -> bool:
     return metaclass.__call__ is type.__call__
 
 
-def _exception(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
-    if kwargs or cls.__init__ is not _python_free(cls, "__init__"):
-        raise GraphBreak("exception", f"{cls.__qualname__} has an __init__ of its own")
-    return t.new(ExceptionVariable(cls, TupleVariable(args)))
-
-
-def _python_free(cls: type, name: str) -> Any:
-    """The special method if it is implemented in C, else None."""
-    method = getattr(cls, name)
-    return None if isinstance(method, FunctionType) else method
-
-
 def _named_tuple(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
     new = cls.__new__
     reference = t.references_to(cls)
     defaults = cls._field_defaults
     fields = dict(zip(cls._fields, args, strict=False))
     if len(args) > len(cls._fields) or set(kwargs) - set(cls._fields) or set(kwargs) & set(fields):
-        raise GraphBreak("bad_arguments", cls.__qualname__)
+        _refuse_fields(t, cls, args, kwargs)
     fields.update(kwargs)
     for name in cls._fields:
         if name not in fields:
             if name not in defaults:
-                raise GraphBreak("bad_arguments", f"{cls.__qualname__} misses {name!r}")
+                _refuse_fields(t, cls, args, kwargs)
             if reference is None or not isinstance(new, FunctionType):
                 raise GraphBreak("no_source", f"a default of {cls.__qualname__}")
             fields[name] = t.wrap_result(defaults[name])
-    return t.new(TupleVariable([fields[name] for name in cls._fields], cls=cls))
+    items = t.new(TupleVariable([fields[name] for name in cls._fields]))
+    return apply(t, tuple.__new__, [Known(cls, Bound(t.references.to(cls))), items])
+
+
+def _has_generated_new(new: Any) -> bool:
+    """Whether a `__new__` is the one that `namedtuple` makes."""
+    names = getattr(new, "__globals__", {})
+    return str(names.get("__name__", "")).startswith("namedtuple_") and "_tuple_new" in names
+
+
+def _refuse_fields(t, cls: type, args: list[Variable], kwargs: dict) -> None:
+    """The arguments do not fit the fields of a named tuple: raises what its `__new__` does."""
+    try:
+        cls.__new__(cls, *(None,) * len(args), **dict.fromkeys(kwargs))
+    except TypeError as error:
+        t.raise_exception(TypeError, *error.args)
+    raise GraphBreak("bad_arguments", cls.__qualname__)
 
 
 def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
-    """An instance of a class with Python's own allocation."""
-    if not cls.__flags__ & (1 << 9):
+    """An instance of a class with Python's own allocation, or that of dict."""
+    is_mapping = issubclass(cls, dict)
+    if not cls.__flags__ & (1 << 9) and not is_mapping:
         raise GraphBreak("builtin_call", cls.__qualname__)
-    if cls.__new__ is object.__new__:
+    if cls.__new__ is object.__new__ or is_mapping and not isinstance(cls.__new__, FunctionType):
         made = allocate(t, cls)
+    elif cls.__new__ in (list.__new__, tuple.__new__):
+        made = apply(t, cls.__new__, [Known(cls, Bound(t.references.to(cls))), *args], kwargs)
     else:
         new = cls.__new__
         if not isinstance(new, FunctionType):
@@ -294,7 +332,7 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
         if not issubclass(made.type, cls):
             return made
     if cls.__init__ is object.__init__:
-        if args or kwargs:
+        if (args or kwargs) and cls.__new__ is object.__new__:
             raise GraphBreak("bad_arguments", f"{cls.__qualname__}() takes no arguments")
         return made
     call(t, t.class_attribute(made, "__init__"), args, kwargs)
@@ -302,36 +340,13 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
 
 
 def allocate(t, cls: type) -> ObjectVariable:
-    """`object.__new__(cls)`."""
+    """`object.__new__(cls)`, or `dict.__new__(cls)`."""
+    if issubclass(cls, dict) and cls is not dict:
+        return t.new(MappingObject(cls, DictVariable()))
     if any(not base.__flags__ & (1 << 9) and base is not object for base in cls.__mro__):
         raise GraphBreak("subclass", cls.__qualname__)
-    if getattr(cls, "__abstractmethods__", None):
-        t.raise_exception(TypeError, f"Can't instantiate abstract class {cls.__name__}")
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        what = f"abstract method{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+        t.raise_exception(TypeError, f"Can't instantiate abstract class {cls.__name__} with {what}")
     return t.new(ObjectVariable(cls))
-
-
-def step_generator(t, generator: GeneratorVariable, sent: Variable) -> Variable | None:
-    """Runs a generator to its next yield. Returns what it yields, None when it has returned;
-    its return value is then in `generator.result`."""
-    if generator.running:
-        t.raise_exception(ValueError, "generator already executing")
-    if generator.finished:
-        generator.result = Constant(None)
-        return None
-    frame = generator.frame
-    frame.caller = t.frame
-    if generator.started:
-        frame.push(sent)
-    generator.started = generator.running = True
-    try:
-        outcome = run_inlined(t, frame)
-    except BaseException:
-        generator.finished = True
-        raise
-    finally:
-        generator.running = False
-    if type(outcome) is Return:
-        generator.finished = True
-        generator.result = outcome.value
-        return None
-    return outcome.value

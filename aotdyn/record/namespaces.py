@@ -9,6 +9,7 @@ from typing import Any
 from ..package.reference import Globals, Import
 from ..package.source import Attribute, Bound, Item, Source
 from .frame import Frame
+from .opcodes.stack import unbound_name
 from .operation import apply
 from .signals import GraphBreak
 from .variables import Constant, Known, Variable
@@ -33,7 +34,7 @@ class Namespaces:
         scope = frame.globals.get("__builtins__", builtins)
         scope = vars(scope) if isinstance(scope, ModuleType) else scope
         if name not in scope:
-            self.t.raise_exception(NameError, f"name {name!r} is not defined")
+            unbound_name(self.t, name, f"name {name!r} is not defined")
         if scope is not vars(builtins):
             raise GraphBreak("no_source", f"builtins of its own for {name}")
         self.t.guard("LACKS", source, name)
@@ -60,6 +61,8 @@ class Namespaces:
             raise GraphBreak("import", name)
         if not from_list:
             name = name.partition(".")[0]
+        imported = Item(Attribute(Bound(Import("sys")), "modules"), name)
+        self.t.guard("IS", imported, Import(name))
         return Known(sys.modules[name], Bound(Import(name)))
 
     def import_from(self, module: Variable, name: str) -> Variable:
@@ -74,8 +77,9 @@ def globals_source(globals_: dict[str, Any], entry_globals: dict[str, Any]) -> S
     """How the globals of a function are reached: they are a module's dictionary."""
     if globals_ is entry_globals:
         return Bound(Globals())
-    name = globals_.get("__name__")
-    module = sys.modules.get(name) if isinstance(name, str) else None
-    if module is not None and vars(module) is globals_:
-        return Attribute(Bound(Import(name)), "__dict__")
+    # A module of C's own may call itself by its public name.
+    for name in (globals_.get("__name__"), getattr(globals_.get("__spec__"), "name", None)):
+        module = sys.modules.get(name) if isinstance(name, str) else None
+        if module is not None and vars(module) is globals_:
+            return Attribute(Bound(Import(name)), "__dict__")
     return None

@@ -1,11 +1,13 @@
 """Names in generated text: parameters, references, intermediate values; no two the same."""
 
+import builtins
 import keyword
 import re
 from types import CodeType
 
-from ..package.point import Point
+from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import (
+    Classes,
     CodeOf,
     EntryAt,
     Globals,
@@ -18,6 +20,7 @@ from ..package.reference import (
 )
 
 _PREFERRED: dict[type, str] = {
+    Classes: "classes",
     CodeOf: "code",
     EntryAt: "resume",
     Globals: "G",
@@ -26,12 +29,17 @@ _PREFERRED: dict[type, str] = {
     Tensors: "tensors",
 }
 
+# What generated text means by these names is never what a program calls so.
+_RESERVED = frozenset({"inputs", "check", "body", "math", *dir(builtins)})
+
+_CONTINUATION = {RESUME: "resume", RAISE: "raise", STEP: "step"}
+
 
 class Names:
     """The names of one variant. `references` maps the free names of its texts to references."""
 
     def __init__(self, params: tuple[str, ...]):
-        self._taken = {*params, "inputs", "check", "body"}
+        self._taken = {*params, *_RESERVED}
         self._by_reference: dict[Reference, str] = {}
         self.references: dict[str, Reference] = {}
 
@@ -61,7 +69,7 @@ class Names:
         if isinstance(reference, Runtime):
             return reference.name
         if isinstance(reference, EntryAt):
-            return f"resume_at_{reference.point.offset}"
+            return f"{_CONTINUATION[reference.point.kind]}_at_{reference.point.offset}"
         return _PREFERRED.get(type(reference), "const")
 
 
@@ -76,8 +84,9 @@ def parameter_names(code: CodeType, point: Point | None) -> tuple[str, ...]:
     wanted += [f"{name}_cell" for name in cells]
     if point is not None:
         wanted += [f"stack_{i}" for i in range(sum(point.stack))]
+        wanted += ["raised"] * (point.kind == RAISE)
     names: list[str] = []
-    taken = {"inputs", "check", "body"}
+    taken = {*_RESERVED}
     for each in wanted:
         each = re.sub(r"\W", "_", each)
         name, number = each, 1

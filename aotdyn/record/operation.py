@@ -4,6 +4,7 @@ In this order: a rule for (operation, kind); constants fold; a tensor or symbol 
 the special method of a user's class; a Python function is inlined; else the graph breaks.
 """
 
+import math
 import operator
 from types import FunctionType, MethodType
 from typing import Any
@@ -12,12 +13,14 @@ import torch
 
 from .folding import FOLDABLE, plain
 from .graph_ops import is_factory, is_graph_operation
-from .rules.table import ADVANCE, find
+from .rules.table import ADVANCE, CALLS, find
 from .signals import GraphBreak, NotConstant, Raised
+from .stand_ins import stand_in
 from .variables import (
     Constant,
     ExceptionVariable,
     FunctionVariable,
+    IdentityVariable,
     IteratorVariable,
     Known,
     Lazy,
@@ -61,7 +64,7 @@ UNARY_METHODS: dict[Any, str] = {
     operator.contains: "__contains__", iter: "__iter__", next: "__next__", format: "__format__",
     round: "__round__", operator.index: "__index__", int: "__int__", float: "__float__",
     complex: "__complex__", repr: "__repr__", str: "__str__", bytes: "__bytes__",
-    hash: "__hash__",
+    hash: "__hash__", math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__",
 }  # fmt: skip
 
 # What may be computed on symbolic numbers without fixing their value.
@@ -69,6 +72,8 @@ SYMBOLIC = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
     operator.neg, operator.pos, operator.eq, operator.ne, operator.lt, operator.le, operator.gt,
     operator.ge, abs, torch.sym_max, torch.sym_min, torch.sym_float, torch.sym_int,
+    operator.and_, operator.or_, operator.lshift, operator.rshift, math.floor, math.ceil,
+    math.trunc,
     torch.sym_not, torch.sym_ite, torch.sym_sum,
 }  # fmt: skip
 
@@ -96,9 +101,24 @@ def apply(
         folded = fold(t, operation, args, kwargs)
         if folded is not None:
             return folded
+    if _has_object(args) and operation in BINARY_METHODS | INPLACE_METHODS:
+        # A tensor gives way to the reflected method of an object that it does not know.
+        result = special(t, operation, args)
+        if result is not None:
+            return result
+    if any(isinstance(arg, ObjectVariable) for arg in args):
+        result = special(t, operation, args)
+        if result is not None:
+            return result
     if goes_to_graph(t, operation, args, kwargs):
         return t.graph.call(operation, args, kwargs)
     return _by_protocol(t, operation, args, kwargs)
+
+
+def _has_object(args: list[Variable]) -> bool:
+    return any(type(arg) is ObjectVariable for arg in args) and not any(
+        hasattr(arg.type, "__torch_function__") for arg in args if type(arg) is ObjectVariable
+    )
 
 
 def _by_protocol(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable:
@@ -112,7 +132,25 @@ def _by_protocol(t, operation: Any, args: list[Variable], kwargs: dict) -> Varia
         return apply(t, operation, *t.specialized(args, kwargs))
     if isinstance(operation, FunctionType):
         return t.inline_live(operation, args, kwargs)
+    if not kwargs:
+        refuse_types(t, operation, args)
     raise GraphBreak(*refusal(operation, args))
+
+
+def refuse_types(t, operation: Any, args: list[Variable]) -> None:
+    """Raises the TypeError with which Python refuses an operator on values of these types."""
+    if operation not in BINARY_METHODS | INPLACE_METHODS | UNARY_METHODS:
+        return
+    try:
+        values = [stand_in(arg) for arg in args]
+    except NotConstant:
+        return
+    try:
+        operation(*values)
+    except TypeError as error:
+        raise Raised(t.exception(TypeError, *error.args)) from None
+    except Exception:
+        return
 
 
 def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:
@@ -175,17 +213,26 @@ def special(t, operation: Any, args: list[Variable]) -> Variable | None:
     if operation in BINARY_METHODS and len(args) == 2:
         return _binary(t, operation, *args)
     if operation in INPLACE_METHODS and len(args) == 2:
-        name, plain_operator = INPLACE_METHODS[operation]
-        if isinstance(args[0], ObjectVariable) and has_special(args[0], name):
-            result = call_method(t, args[0], name, [args[1]], on_class=True)
-            if not _not_implemented(result):
-                return result
-        return apply(t, plain_operator, args)
+        return _inplace(t, operation, *args)
     if operation in UNARY_METHODS and args and isinstance(args[0], ObjectVariable):
         name = UNARY_METHODS[operation]
         if has_special(args[0], name):
             return call_method(t, args[0], name, args[1:], on_class=True)
     return None
+
+
+def _inplace(t, operation: Any, left: Variable, right: Variable) -> Variable | None:
+    """`left OP= right`: the in-place method, else what `left OP right` gives."""
+    name, plain_operator = INPLACE_METHODS[operation]
+    if isinstance(left, ObjectVariable) and has_special(left, name):
+        result = call_method(t, left, name, [right], on_class=True)
+        if not _not_implemented(t, result):
+            return result
+    try:
+        return apply(t, plain_operator, [left, right])
+    except Raised:
+        refuse_types(t, operation, [left, right])
+        raise
 
 
 def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | None:
@@ -204,8 +251,10 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
             tries.append(attempt)
     for self_, method, other in tries:
         result = call_method(t, self_, method, [other], on_class=True)
-        if not _not_implemented(result):
+        if not _not_implemented(t, result):
             return result
+    if operation is operator.ne and _derives_ne(left):
+        return apply(t, operator.not_, [apply(t, operator.eq, [left, right])])
     if operation in (operator.eq, operator.ne) and (
         isinstance(left, ObjectVariable) or isinstance(right, ObjectVariable)
     ):
@@ -214,7 +263,17 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     return None
 
 
-def _not_implemented(value: Variable) -> bool:
+def _derives_ne(left: Variable) -> bool:
+    """Whether `left != right` is `not left == right`: the class defines only `__eq__`."""
+    return (
+        isinstance(left, ObjectVariable)
+        and not has_special(left, "__ne__")
+        and has_special(left, "__eq__")
+    )
+
+
+def _not_implemented(t, value: Variable) -> bool:
+    value = t.realize(value)
     return isinstance(value, Constant) and value.value is NotImplemented
 
 
@@ -268,6 +327,11 @@ def call(
         return apply(t, value, args, kwargs)
     if isinstance(function, ObjectVariable):
         return t.call_object(function, args, kwargs)
+    rule = CALLS.get(type(function))
+    if rule is not None:
+        return rule(t, function, args, kwargs)
+    if isinstance(function, Constant):
+        t.raise_exception(TypeError, f"{function.type.__name__!r} object is not callable")
     raise GraphBreak("unknown_call", function.describe())
 
 
@@ -324,15 +388,19 @@ def key_of(t, value: Variable) -> Any:
         value = t.shapes.specialize(value)
     if isinstance(value, TupleVariable):
         parts = tuple(key_of(t, item) for item in value.items)
-        return parts if value.cls is tuple else value.cls(parts)
+        return parts if value.cls is tuple else tuple.__new__(value.cls, parts)
     if isinstance(value, ExceptionVariable):
         raise GraphBreak("hash", value.describe())
     if isinstance(value, ObjectVariable) and _hashes_by_identity(value.type):
+        t.hashed(value)
         return value
     if isinstance(value, FunctionVariable):
+        t.hashed(value)
         return value.live if value.live is not None else value
     if isinstance(value, TensorVariable):
         return value
+    if isinstance(value, IdentityVariable):
+        return value.key
     try:
         key = value.constant()
         hash(key)

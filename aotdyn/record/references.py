@@ -6,6 +6,7 @@ import inspect
 import math
 import operator
 import sys
+import types
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -14,11 +15,12 @@ import torch.nn.functional as F
 
 from ..package.reference import Import, Live, Reference
 from ..package.variant import code_hash
+from .polyfills import is_polyfill
 
 # Where objects that do not know their own module are looked for.
 _PLACES = (
     torch, F, torch.linalg, torch.fft, torch.special, torch._C, torch._C._nn, torch._C._linalg,
-    torch._C._fft, torch._C._special, builtins, operator, math,
+    torch._C._fft, torch._C._special, builtins, operator, math, types,
 )  # fmt: skip
 
 
@@ -55,12 +57,24 @@ def importable(value: Any) -> Import | None:
         found = _checked(Import(module, qualname), value)
         if found is not None:
             return found
+    if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, type):
+        base = importable(value.__self__)
+        if base is not None:
+            return _checked(Import(base.module, f"{base.qualname}.{value.__name__}"), value)
     owner = getattr(value, "__objclass__", None)
-    if isinstance(owner, type):
+    if isinstance(owner, type) and hasattr(value, "__name__"):
         base = importable(owner)
         if base is not None and isinstance(base, Import):
             return _checked(Import(base.module, f"{base.qualname}.{value.__name__}"), value)
-    return _homeless().get(id(value)) or _enum_member(value)
+    return _homeless().get(id(value)) or _part_of_torch(value) or _enum_member(value)
+
+
+def _part_of_torch(value: Any) -> Import | None:
+    """For the objects that torch's C extension keeps its functions in."""
+    if type(value).__module__ != "torch._C":
+        return None
+    return next((Import("torch._C", name) for name, each in vars(torch._C).items()
+                 if each is value), None)  # fmt: skip
 
 
 def _enum_member(value: Any) -> Import | None:
@@ -115,5 +129,5 @@ class References:
 
     def rely_on_code(self, function: FunctionType | MethodType, reference: Import) -> None:
         """Notes that the function's code was inlined: it is verified when the variant is linked."""
-        if reference not in self.codes:
+        if reference not in self.codes and not is_polyfill(reference.module):
             self.codes[reference] = code_hash(function.__code__)

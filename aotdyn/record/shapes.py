@@ -6,6 +6,7 @@ the text of the guards, are ours.
 """
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,11 +73,13 @@ class History:
 class Shapes:
     """Fakes and symbols of one trace.
 
-    dynamic: None for static first, True for everything dynamic, False for nothing.
+    dynamic: None for static first, True for everything dynamic, False for nothing. here: gives
+    the place in the user's program that is traced.
     """
 
-    def __init__(self, history: History, dynamic: bool | None):
+    def __init__(self, history: History, dynamic: bool | None, here: Callable[[], str]):
         self.history = history
+        self.here = here
         self.dynamic = dynamic
         self.env = ShapeEnv(duck_shape=True, specialize_zero_one=True)
         self.fake_mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=False)
@@ -104,13 +107,19 @@ class Shapes:
 
     def decide(self, value: Symbolic) -> bool:
         """The truth of a symbolic value; adds the guard that makes it so."""
-        return bool(value.value)
+        return self.holds(value.value)
+
+    def holds(self, condition: Any) -> bool:
+        """The truth of a SymBool or bool; adds the guard that makes it so."""
+        with self.at(self.here()):
+            return bool(condition)
 
     def specialize(self, value: Variable) -> Variable:
         """Fixes a symbolic number at its present value; adds the guard that makes it so."""
         if not isinstance(value, Symbolic):
             return value
-        return Constant(value.type(value.value), None)
+        with self.at(self.here()):
+            return Constant(value.type(value.value), None)
 
     # -- tensors -----------------------------------------------------------------------------
 
@@ -221,7 +230,11 @@ class Shapes:
         live = variable.live
         keys = tuple(
             name
-            for name, is_set in (("Conjugate", live.is_conj()), ("Negative", live.is_neg()))
+            for name, is_set in (
+                ("Conjugate", live.is_conj()),
+                ("Negative", live.is_neg()),
+                ("Inference", live.is_inference()),
+            )
             if is_set
         )
         return TensorMeta(
@@ -296,6 +309,12 @@ class _Printer(PythonPrinter):
     def __init__(self, names: dict[sympy.Symbol, str]):
         super().__init__()
         self.names = names
+
+    def _print_ToFloat(self, expr: sympy.Expr) -> str:
+        return f"float({self._print(expr.args[0])})"
+
+    def _helper_sqrt(self, expr: sympy.Expr) -> str:
+        return f"math.sqrt({self._print(expr)})"
 
     def _print_Symbol(self, expr: sympy.Symbol) -> str:
         return self.names[expr]

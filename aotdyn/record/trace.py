@@ -15,7 +15,7 @@ import torch
 from ..package.errors import Unsupported
 from ..package.graph import Graph
 from ..package.guard import Guard
-from ..package.point import Point
+from ..package.point import RAISE, Point
 from ..package.reference import Live
 from ..package.source import Local, Source
 from ..package.state import process_state
@@ -30,22 +30,41 @@ from .namespaces import globals_source
 from .naming import Names, parameter_names
 from .rules import (
     builtins,
+    deques,
+    exceptions,
+    function_objects,
     functions,
+    identities,
+    instance_dicts,
     iterators,
+    library,
+    mapping_objects,
     mappings,
     modules,
+    sequence_objects,
     sequences,
+    signatures,
+    symbolic,
     tensors,
     torch_state,
 )
 from .shapes import History
 from .signals import GraphBreak, Raised, SkipFrame
 from .tracer import Stop, Tracer
-from .variables import CellVariable, Null, ObjectVariable, Variable
+from .variables import (
+    CellVariable,
+    ExceptionVariable,
+    HandledVariable,
+    Null,
+    ObjectVariable,
+    Variable,
+)
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, builtins, functions, iterators, mappings, modules, sequences, tensors, torch_state,
+    attributes, builtins, deques, exceptions, function_objects, functions, identities,
+    instance_dicts, iterators, library, mapping_objects, mappings, modules, sequence_objects,
+    sequences, signatures, symbolic, tensors, torch_state,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100
@@ -54,10 +73,14 @@ _GENERATORS = 0x20 | 0x80 | 0x100 | 0x200
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """What the user asked for. dynamic: see `Shapes`. fullgraph: a break is an error."""
+    """What the user asked for. dynamic: see `Shapes`. fullgraph: a break is an error.
+
+    break_every: a debug switch: the entry goes on in another one after so many instructions.
+    """
 
     dynamic: bool | None = None
     fullgraph: bool = False
+    break_every: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,6 +95,11 @@ class Request:
     values: tuple[Any, ...]
     history: History = field(default_factory=History)
     options: TraceOptions = field(default_factory=TraceOptions)
+
+    @property
+    def reserved(self) -> int:
+        """How many steps at the beginning cannot be broken at: the one that has raised."""
+        return int(self.point is not None and self.point.kind == RAISE)
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -112,7 +140,7 @@ def trace_frame(request: Request, compile_graph: CompileHook | None = None) -> T
             if request.options.fullgraph:
                 raise _unsupported(tracer, found)
             step = found.origin if found.origin is not None else tracer.step
-            if step <= 0 or step in stop_at:
+            if step <= request.reserved or step in stop_at:
                 raise SkipFrame(found.reason, found.detail)
             stop_at[step] = found
             continue
@@ -154,12 +182,16 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     """Runs the frame once; a break that needs another attempt is the answer, not an error."""
     state = process_state()
     grad = torch.is_grad_enabled()
-    frame = root_frame(t)
+    try:
+        frame = root_frame(t)
+    except GraphBreak as error:
+        raise SkipFrame(error.reason, error.detail) from error
     names = Names(t.entry.params)
     writer = BodyWriter(t, names, t.entry.params)
     cause: GraphBreak | None = None
+    execute = True
     try:
-        value = run(t, frame).value
+        value = run(t, frame, pending_exception(t)).value
     except GraphBreak as error:
         if error.origin is not None or not _unchanged(t, frame):
             return error
@@ -170,14 +202,14 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
             return error
         cause = error
     except Stop as stop:
-        cause = stop.cause
+        cause, execute = stop.cause, stop.execute
     try:
         if cause is None:
             write_return(t, writer, value)
             return Found(names, writer, None, grad, state)
         if t.entry.options.fullgraph:
             return cause
-        write_break(t, writer, frame, frame.instruction)
+        write_break(t, writer, frame, frame.instruction, execute)
         return Found(names, writer, _describe(frame, cause), grad, state)
     except GraphBreak as error:
         if error.origin is None:
@@ -238,7 +270,28 @@ def root_frame(t: Tracer) -> Frame:
         frame.cells[name] = cell
     if point is not None:
         frame.stack = [take() if there else Null() for there in point.stack]
+        for position in point.handled:
+            frame.stack[position] = _handled(t, frame.stack[position])
     return frame
+
+
+def _handled(t: Tracer, value: Variable) -> HandledVariable:
+    """A handler that is being run: its exception is the one that is handled from here on."""
+    exception = t.realize(value)
+    assert isinstance(exception, ExceptionVariable)
+    handler = HandledVariable(exception, t.handled, -1)
+    t.handled = exception
+    return handler
+
+
+def pending_exception(t: Tracer) -> Raised | None:
+    """What the instruction has raised at which the frame is entered."""
+    if not t.entry.reserved:
+        return None
+    exception = t.realize(t.lazy(t.entry.values[-1], Local(t.entry.params[-1])))
+    if not isinstance(exception, ExceptionVariable):
+        raise GraphBreak("exception", exception.describe(), -1)
+    return Raised(exception)
 
 
 def _finish(t: Tracer, found: Found, compile_graph: CompileHook | None) -> Traced:
@@ -249,7 +302,7 @@ def _finish(t: Tracer, found: Found, compile_graph: CompileHook | None) -> Trace
         compile_graph(graph, [t.graph.inputs[i.name] for i in graph.inputs], t)
     inputs = [] if graph is None else [t.graph.input_source(i.name) for i in graph.inputs]
     guards = _all_guards(t, found)
-    body = found.body.write(graph.id if graph is not None else None)
+    body = found.body.write(graph.id if graph is not None else None, _inputs_unchanged(t))
     check = CheckWriter(found.names, request.params).write(guards, inputs)
     references = found.names.references
     variant = Variant(
@@ -269,6 +322,11 @@ def _finish(t: Tracer, found: Found, compile_graph: CompileHook | None) -> Trace
     return Traced(variant, graph, t.references.live)
 
 
+def _inputs_unchanged(t: Tracer) -> bool:
+    """Whether the graph leaves the tensors as they are that existed before the frame."""
+    return all(not v.fake.is_inference() and v.fake._version == 0 for v in t.tensors)
+
+
 def _obstacles(references: dict) -> list[str]:
     """Why the variant cannot be used in another process."""
     return [f"{ref.what} has no name in other processes" for ref in references.values()
@@ -277,8 +335,13 @@ def _obstacles(references: dict) -> list[str]:
 
 def _all_guards(t: Tracer, found: Found) -> list[Guard]:
     guards = [Guard("STATE", None, found.state)]
+    if t.references.codes:
+        guards.append(Guard("CODES", None, tuple(t.references.codes)))
+    guards += t.classes.guards()
     guards += t.guards.values()
     guards += _distinct(t)
+    if len(t.keys) > 1:
+        guards.append(Guard("DIFFERENT", None, tuple(t.keys)))
     if t.tensors:
         sources = tuple(v.source for v in t.tensors)
         guards.append(Guard("TENSORS", None, (sources, tuple(map(t.shapes.meta, t.tensors)))))

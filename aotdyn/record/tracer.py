@@ -14,11 +14,13 @@ from ..package.reference import CodeOf, Import, Literal
 from ..package.source import Bound, Source
 from . import attributes, invoke, wrap
 from .bytecode import Instruction
+from .classes import ClassReliance
 from .effects import Effects
 from .frame import Frame
 from .graph import GraphBuilder
 from .interpreter import INSTRUCTION_LIMIT
 from .namespaces import Namespaces, globals_source
+from .polyfills import in_polyfill
 from .references import References, importable
 from .shapes import Shapes
 from .signals import GraphBreak, NotConstant, Raised, Signal
@@ -42,12 +44,19 @@ from .variables import (
 INLINE_DEPTH = 120
 
 
+def _is_of_torch(cls: type) -> bool:
+    """Whether a class that a frame makes instances of is one of torch's context managers."""
+    return cls.__module__.partition(".")[0] == "torch"
+
+
 class Stop(Signal):
     """The root frame has reached an instruction at which an earlier attempt had to break."""
 
-    def __init__(self, cause: GraphBreak):
+    def __init__(self, cause: GraphBreak, execute: bool = True):
         super().__init__(cause)
         self.cause = cause
+        # Whether the body executes the instruction, or leaves it to the entry that goes on there.
+        self.execute = execute
 
 
 class Tracer:
@@ -59,15 +68,16 @@ class Tracer:
         self.entry = entry
         self.stop_at = stop_at
         self.references = References()
-        self.shapes = Shapes(entry.history, entry.options.dynamic)
+        self.classes = ClassReliance(self.references)
+        self.shapes = Shapes(entry.history, entry.options.dynamic, lambda: self.here)
         self.graph = GraphBuilder(self)
         self.effects = Effects()
         self.namespaces = Namespaces(self)
         self.guards: dict[tuple, Guard] = {}
+        # The sources of objects that were keys of a dict or set by their identity.
+        self.keys: dict[Source, None] = {}
         self.tensors: list[TensorVariable] = []
         self.handled: ExceptionVariable | None = None
-        # __exit__ of a context entered in the root frame -> the step that entered it
-        self.contexts: dict[int, tuple[Variable, int]] = {}
         self.frame: Frame | None = None
         self.root: Frame | None = None
         self.executed = 0
@@ -93,6 +103,9 @@ class Tracer:
         cause = self.stop_at.get(self.step)
         if cause is not None:
             raise Stop(cause)
+        limit = self.entry.options.break_every
+        if limit and self.step > limit and frame.can_be_entered:
+            raise Stop(GraphBreak("requested", f"after {limit} instructions"), execute=False)
         self.before = (self.progress(), list(frame.stack), frame.kw_names)
 
     def progress(self) -> tuple:
@@ -137,9 +150,15 @@ class Tracer:
         self._by_source[source] = known
         return known
 
+    def known_at(self, source: Source) -> Variable | None:
+        """What was found at a source, if it has been looked at."""
+        return self._by_source.get(source)
+
     def remember(self, value: Any, variable: Variable) -> None:
         """Reaching this object again gives the same variable."""
         self._by_id[id(value)] = (value, variable)
+        if isinstance(variable, ObjectVariable):
+            self.classes.note(variable.cls)
 
     def remembered(self) -> list[Variable]:
         """All objects that came in and can be told apart by identity."""
@@ -147,9 +166,22 @@ class Tracer:
 
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
         """Adds a condition, once."""
+        if in_polyfill(source) or isinstance(expected, Source) and in_polyfill(expected):
+            return
         key = (kind, source, expected if isinstance(expected, Source) else Literal(expected))
         if key not in self.guards:
             self.guards[key] = Guard(kind, source, expected, self.here)
+
+    def differ(self, left: Variable, right: Variable) -> bool:
+        """False, as the answer to `left is right` for two variables; guarded where both came in."""
+        if left.source is not None and right.source is not None:
+            self.guard("DISTINCT", left.source, right.source)
+        return False
+
+    def hashed(self, variable: Variable) -> None:
+        """An object is a key by its identity: it must be another one than all other such keys."""
+        if variable.source is not None and not isinstance(variable.source, Bound):
+            self.keys.setdefault(variable.source)
 
     def references_to(self, value: Any) -> Import | None:
         """The import that names an object, or None."""
@@ -162,6 +194,8 @@ class Tracer:
         rebuilt."""
         if self.root is not None:
             variable.origin = self.step
+        if isinstance(variable, ObjectVariable) and not _is_of_torch(variable.cls):
+            self.classes.note(variable.cls)
         return variable
 
     def wrap_constant(self, value: Any) -> Variable:
@@ -264,9 +298,9 @@ class Tracer:
     # -- exceptions ------------------------------------------------------------------------------
 
     def exception(self, cls: type, *args: Any) -> ExceptionVariable:
-        """An exception with these plain arguments."""
+        """An exception with these plain arguments, or variables."""
         try:
-            items = [self.wrap_result(arg) for arg in args]
+            items = [a if isinstance(a, Variable) else self.wrap_result(a) for a in args]
         except GraphBreak:
             items = [self.unmodelled("exception argument")]
         value = self.new(ExceptionVariable(cls, TupleVariable(items)))

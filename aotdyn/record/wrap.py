@@ -8,16 +8,19 @@ from typing import Any
 import torch
 
 from ..package.reference import Import, Reference
-from ..package.source import Attribute, Bound, Item, ReferredItem, Source
+from ..package.source import Attribute, Bound, Contents, Item, ReferredItem, Source
+from ..package.values import contents
 from ..package.variant import code_hash
 from .signals import GraphBreak
 from .variables import (
     CellVariable,
     Constant,
     DictVariable,
+    ExceptionVariable,
     FunctionVariable,
     Known,
     ListVariable,
+    MappingObject,
     MethodVariable,
     ObjectVariable,
     Opaque,
@@ -94,7 +97,7 @@ def _list(t, value: list, source: Source) -> Variable:
     t.guard("LENGTH", source, len(value))
     variable = ListVariable([], source)
     t.remember(value, variable)
-    variable.items = _items(t, value, source)
+    variable.items = items_of(t, value, source)
     return variable
 
 
@@ -102,10 +105,10 @@ def _list(t, value: list, source: Source) -> Variable:
 def _tuple(t, value: tuple, source: Source) -> Variable:
     t.guard("TYPE", source, Import("builtins", "tuple"))
     t.guard("LENGTH", source, len(value))
-    return TupleVariable(_items(t, value, source), source)
+    return TupleVariable(items_of(t, value, source), source)
 
 
-def _items(t, value: Any, source: Source) -> list[Variable]:
+def items_of(t, value: Any, source: Source) -> list[Variable]:
     """The items: tensors and objects stay untouched until used, short plain data is looked at."""
     items = [t.lazy(item, Item(source, index)) for index, item in enumerate(value)]
     if len(items) <= _EAGER_ITEMS:
@@ -162,7 +165,8 @@ def _cell(t, value: types.CellType, source: Source) -> Variable:
     try:
         content = t.lazy(value.cell_contents, Attribute(source, "cell_contents"))
     except ValueError:
-        raise GraphBreak("no_source", "an empty closure cell") from None
+        t.guard("EMPTY_CELL", source)
+        content = None
     variable = CellVariable(content, source, value)
     t.remember(value, variable)
     return variable
@@ -249,7 +253,7 @@ def _opaque(t, value: Any, source: Source) -> Variable:
 def _named_tuple(t, value: tuple, source: Source) -> Variable:
     t.guard("TYPE", source, t.references.to(type(value)))
     t.guard("LENGTH", source, len(value))
-    return TupleVariable(_items(t, value, source), source, type(value))
+    return TupleVariable(items_of(t, value, source), source, type(value))
 
 
 def _object(t, value: Any, source: Source) -> Variable:
@@ -260,13 +264,38 @@ def _object(t, value: Any, source: Source) -> Variable:
     return variable
 
 
+def _exception(t, value: BaseException, source: Source) -> Variable:
+    """An exception that was raised or made before: its type is guarded, its message is not."""
+    t.guard("TYPE", source, t.references.to(type(value)))
+    args = t.lazy(value.args, Attribute(source, "args"))
+    variable = ExceptionVariable(type(value), args, value, source)
+    t.remember(value, variable)
+    return variable
+
+
+def _mapping(t, value: dict, source: Source) -> Variable:
+    """An instance of a subclass of dict; what it holds is looked at item by item."""
+    cls = type(value)
+    t.guard("TYPE", source, t.references.to(cls))
+    read = value
+    inner: Source = source
+    if any(isinstance(getattr(cls, name, None), types.FunctionType) for name in _DICT_READS):
+        inner, read = Contents(source), contents(value)
+    variable = MappingObject(cls, DictVariable({}, inner, read), value, source)
+    t.remember(value, variable)
+    return variable
+
+
+_DICT_READS = ("__getitem__", "__contains__", "__iter__", "__len__", "__getattribute__")
+
+
 def _is_named_tuple(value: Any) -> bool:
     cls = type(value)
     return isinstance(value, tuple) and cls.__bases__ == (tuple,) and hasattr(cls, "_fields")
 
 
 _BUILTIN_BASES = (int, float, str, bytes, complex, list, tuple, dict, set, frozenset, type,
-                  torch.Tensor, BaseException, types.ModuleType)  # fmt: skip
+                  torch.Tensor, BaseException)  # fmt: skip
 
 
 def _is_plain_object(value: Any) -> bool:
@@ -276,12 +305,19 @@ def _is_plain_object(value: Any) -> bool:
 
 
 # Tried in this order for types that are not in WRAPPERS.
-_PREDICATES: tuple[tuple[Callable[[Any], bool], Callable], ...] = (
+_PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     (lambda value: isinstance(value, type), _class),
     (lambda value: isinstance(value, enum.Enum), _enum),
     (_is_named_tuple, _named_tuple),
+    (lambda value: isinstance(value, dict), _mapping),
+    (lambda value: isinstance(value, BaseException), _exception),
     (_is_plain_object, _object),
-)
+]
+
+
+def add_predicate(predicate: Callable[[Any], bool], wrapper: Callable) -> None:
+    """Registers how values are wrapped that nothing before has claimed."""
+    _PREDICATES.append((predicate, wrapper))
 
 
 def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
@@ -309,8 +345,6 @@ def complete_dict(t, variable: DictVariable) -> None:
     if variable.complete:
         return
     live, source = variable.live, variable.source
-    if variable.changes:
-        raise GraphBreak("mutation", "a dict that was changed before all of it was looked at")
     keys = list(live)
     if not all(_plain_key(key) or t.references_to(key) is not None for key in keys):
         raise GraphBreak("hash", "a dict with keys that have no name in other processes")
@@ -321,7 +355,19 @@ def complete_dict(t, variable: DictVariable) -> None:
         or (_key_variable(t, key), t.lazy(live[key], _key_source(t, source, key)))
         for key in keys
     }
+    _replay(variable, known)
     variable.complete = True
+
+
+def _replay(variable: DictVariable, known: dict) -> None:
+    """Brings the keys that a dict had when it came in to its present state. known: its items
+    as far as they had been looked at or set."""
+    items = variable.items
+    for change in variable.changes:
+        if change[0] == "del":
+            items.pop(change[1], None)
+        else:
+            items[change[1]] = known.get(change[1]) or items.get(change[1])
 
 
 def _plain_key(key: Any) -> bool:

@@ -1,7 +1,6 @@
 """Backends of the JIT: what turns a recorded graph into a callable over its inputs."""
 
 from collections.abc import Callable
-from typing import Any
 
 from ..package.compilers.fx import graph_module
 from ..package.errors import AotdynError
@@ -10,22 +9,17 @@ from . import recorder
 from .link import link_text
 
 
-def compile_hook(settings) -> Callable | None:
-    """What must run while the shape environment of the trace is alive: it may add guards."""
-    if _name(settings) != "inductor":
-        return None
-    from .inductor import InductorHook
-
-    return InductorHook(settings.options)
-
-
-def compile_graph(settings, graph: Graph, inputs: tuple, hook: Any) -> Callable[..., tuple]:
-    """The callable for a new graph. inputs: those of the call at hand."""
+def compile_graph(settings, graph: Graph, inputs: tuple, state: str) -> Callable[..., tuple]:
+    """The callable for a new graph. inputs: those of the call at hand. state: of the process, as
+    the trace saw it."""
     name = _name(settings)
     if name == "eager":
         return eager_graph(graph)
     if name == "inductor":
-        return hook.result
+        # Compilers are only imported to compile.
+        from .inductor import inductor_graph
+
+        return inductor_graph(graph, state, settings.options or {}) or eager_graph(graph)
     compiled = settings.backend(graph_module(graph), list(inputs))
     if not callable(compiled):
         raise AotdynError(f"the backend returned {type(compiled).__name__}, not a callable")

@@ -29,11 +29,21 @@ class _Unset:
 UNSET = _Unset()
 
 
+class _Use:
+    """count: how often this process has compiled anything."""
+
+    count = 0
+
+
+use = _Use()
+
+
 def compiled(target: Any, settings: Settings) -> Any:
     """The compiled form of a function, method, module or callable object.
 
     Raises TypeError for what cannot be called.
     """
+    use.count += 1
     target = getattr(target, ORIGINAL, target)
     if isinstance(target, Module):
         return CompiledModule(target, settings)
@@ -102,12 +112,14 @@ def _target(function: FunctionType, settings: Settings) -> Callable:
         name = code.co_varnames[index]
         if name in (function.__kwdefaults__ or ()):
             lines.append(f"if p{index} is UNSET: p{index} = function.__kwdefaults__[{name!r}]")
+    entry = settings.entry(code, function.__globals__)
+    entry.asked_for = True
     values = "".join(f"{name}, " for name in [*names, *cells])
     lines.append(f"return dispatch(entry, ({values}))")
     text = f"def call({', '.join([*names, *cells])}):\n" + "".join(f"    {x}\n" for x in lines)
     scope: dict[str, Any] = {
         "function": function, "code": code, "UNSET": UNSET, "dispatch": dispatch,
-        "entry": settings.entry(code, function.__globals__),
+        "entry": entry,
         "replaced": functools.partial(_replaced, function, settings),
     }  # fmt: skip
     exec(compile(text, f"<aotdyn call of {code.co_qualname}>", "exec"), scope)

@@ -11,7 +11,7 @@ from opcode import EXTENDED_ARG, _inline_cache_entries, hasfree, opmap, opname
 from types import CodeType, FunctionType
 from typing import NamedTuple
 
-from aotdyn.package.point import Point
+from aotdyn.package.point import RAISE, STEP, Point
 
 if sys.version_info[:2] != (3, 11) or sys.implementation.name != "cpython":
     raise ImportError("aotdyn needs CPython 3.11: resume functions are made of its bytecode")
@@ -23,6 +23,7 @@ _SUSPENDABLE = _GENERATOR | _COROUTINE | _ITERABLE_COROUTINE | _ASYNC_GENERATOR
 _PRELUDE = frozenset((opmap["MAKE_CELL"], opmap["COPY_FREE_VARS"]))
 _CELL_OPS = frozenset(hasfree)
 _KW_NAMES, _CALL = opmap["KW_NAMES"], opmap["CALL"]
+_CALL_PREFIX = frozenset((_KW_NAMES, opmap["PRECALL"]))
 _NOP, _POP_EXCEPT, _PUSH_EXC_INFO = opmap["NOP"], opmap["POP_EXCEPT"], opmap["PUSH_EXC_INFO"]
 _REARRANGING = frozenset(opmap[name] for name in ("SWAP", "COPY", "POP_TOP", "NOP"))
 
@@ -70,20 +71,24 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
     unbound variables, and of those kept in a cell, are ignored.
 
     The original's bytes follow a prefix unchanged, so tracebacks, `with` exits and exception
-    handlers work as in the original.
+    handlers work as in the original. (With kind STEP nothing follows but the step.)
 
     ValueError: a generator's or coroutine's code, not a function's code, an unknown unbound name,
     a stack deeper than the code's, or an offset where no frame can be entered: not the start of an
     instruction, before its cells are made, between a call's keyword names and the call, or in an
-    exception handler (which exception is being handled is no part of a frame's values).
+    exception handler without saying what is handled there (`Point.handled`).
     """
     _require_function(code)
     _require_unsuspended(code)
     _require_enterable(code, point)
     code = _with_a_local(code)
+    if point.kind == STEP:
+        return _step_code(code, point)
     prefix = _resume_prefix(code, point)
-    units, entry = len(prefix) // 2, len(_entry(code)) // 2
+    raising = _op("CALL", 1) + _op("NOP") if point.kind == RAISE else b""
+    units, entry = (len(prefix) + len(raising)) // 2, len(_entry(code)) // 2
     name = f"resume_in_{code.co_name}_at_{point.offset}"
+    lines = _first_line(entry) + _no_line(len(prefix) // 2 - entry)
     return code.replace(
         co_name=name,
         co_qualname=_renamed(code, name),
@@ -91,12 +96,46 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
         co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
-        co_stacksize=max(code.co_stacksize, len(point.stack) + 2),
-        co_consts=code.co_consts + tuple(range(_packed_count(code, point))),
-        co_code=prefix + code.co_code,
-        co_linetable=_first_line(entry) + _no_line(units - entry) + code.co_linetable,
-        co_exceptiontable=_shifted(code.co_exceptiontable, units),
+        co_stacksize=max(code.co_stacksize, len(point.stack) + 5),
+        co_consts=_prefix_consts(code, point),
+        co_code=prefix + raising + code.co_code,
+        co_linetable=lines + _raising_line(code, point) + code.co_linetable,
+        co_exceptiontable=_raising_row(code, point, len(prefix) // 2)
+        + _shifted(code.co_exceptiontable, units),
     )
+
+
+def _step_code(code: CodeType, point: Point) -> CodeType:
+    """Code that runs one instruction of the original, in a frame that looks like the original's,
+    and returns what is then on top of the stack. A call's three instructions count as one."""
+    end = next(
+        end for start, end, op, _ in _instructions(code.co_code)
+        if start >= point.offset and op not in _CALL_PREFIX
+    )  # fmt: skip
+    prefix = _resume_prefix(code, point)
+    step = code.co_code[point.offset : end]
+    entry, ending = len(_entry(code)) // 2, _op("RETURN_VALUE")
+    line = _delta_line(_line_of(code, end - 2) - code.co_firstlineno, (len(step) + 2) // 2)
+    return code.replace(
+        co_argcount=code.co_nlocals,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
+        co_stacksize=max(code.co_stacksize, len(point.stack) + 5),
+        co_consts=_prefix_consts(code, point),
+        co_code=prefix + step + ending,
+        co_linetable=_first_line(entry) + _no_line(len(prefix) // 2 - entry) + line,
+        co_exceptiontable=b"",
+    )
+
+
+def rethrow(error: BaseException) -> None:
+    """Raises an exception as it is: what it came from stays what it came from."""
+    context = error.__context__
+    try:
+        raise error
+    finally:
+        error.__context__ = context
 
 
 def native(
@@ -116,7 +155,7 @@ def native(
         return _native_start(start, globals)
     resume = resume_code(code, point)
     made(resume)
-    return _native_resume(code, resume, globals, sum(point.stack))
+    return _native_resume(code, resume, globals, sum(point.stack) + (point.kind == RAISE))
 
 
 def trampoline_code(code: CodeType, target: Callable) -> CodeType:
@@ -195,17 +234,19 @@ def _require_enterable(code: CodeType, point: Point) -> None:
     known = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
     if unknown := [name for name in point.unbound if name not in known]:
         raise ValueError(f"{code.co_qualname} has no variable {', '.join(unknown)}")
-    if len(point.stack) > code.co_stacksize:
+    # A step that leaves nothing on the stack has a value below to return.
+    if len(point.stack) > code.co_stacksize + (point.kind == STEP):
         raise ValueError(
             f"{code.co_qualname} never has {len(point.stack)} values on its stack, "
             f"at most {code.co_stacksize}"
         )
-    if reason := _not_enterable(code, point.offset):
+    if reason := _not_enterable(code, point):
         raise ValueError(f"{code.co_qualname} cannot be entered at offset {point.offset}: {reason}")
 
 
-def _not_enterable(code: CodeType, offset: int) -> str | None:
+def _not_enterable(code: CodeType, point: Point) -> str | None:
     """Why no frame can be entered there; None if one can."""
+    offset = point.offset
     start = op = None
     naming = False  # between KW_NAMES and CALL the names are in the interpreter, not in the frame
     for start, _, op, _ in _instructions(code.co_code):
@@ -218,7 +259,7 @@ def _not_enterable(code: CodeType, offset: int) -> str | None:
         return "its cells are not made yet"
     if naming:
         return "the keyword names of a call are not part of the frame"
-    if _handles_exception(code, offset):
+    if not point.handled and point.kind != STEP and _handles_exception(code, offset):
         return "an exception is being handled there"
     return None
 
@@ -279,11 +320,20 @@ def _entry(code: CodeType) -> bytes:
 
 
 def _packed_count(code: CodeType, point: Point) -> int:
-    return 1 + len(code.co_cellvars) + sum(point.stack)
+    return 1 + len(code.co_cellvars) + sum(point.stack) + (point.kind == RAISE)
+
+
+def _prefix_consts(code: CodeType, point: Point) -> tuple:
+    """The original's constants, then the indices of what is packed, then `rethrow` if it is
+    needed."""
+    indices = tuple(range(_packed_count(code, point)))
+    return code.co_consts + indices + ((rethrow,) if point.kind == RAISE else ())
 
 
 def _resume_prefix(code: CodeType, point: Point) -> bytes:
     """Instructions that build the frame of `point` out of the arguments and jump into the original.
+
+    Not the jump, but the call that raises, is missing where the frame goes on raising.
 
     The tuple stays in slot 0 until all else is in place. It is indexed, not unpacked, because
     NULLs lie between its values on the stack.
@@ -296,9 +346,14 @@ def _resume_prefix(code: CodeType, point: Point) -> bytes:
 
     parts = [_entry(code)]
     index = 1 + len(slots)
-    for present in point.stack:
+    for position, present in enumerate(point.stack):
         parts.append(packed(index) if present else _op("PUSH_NULL"))
+        if position in point.handled:  # leaves what was handled before in its place
+            parts.append(_op("PUSH_EXC_INFO") + _op("POP_TOP"))
         index += present
+    if point.kind == RAISE:
+        raiser = _op("LOAD_CONST", constants + _packed_count(code, point))
+        parts.append(_op("PUSH_NULL") + raiser + packed(index))
     own = 0
     for index, slot in enumerate(slots, 1):
         if slot == 0:
@@ -311,7 +366,10 @@ def _resume_prefix(code: CodeType, point: Point) -> bytes:
     if 0 not in unbound:
         parts += packed(own), _op("STORE_FAST", 0)
     parts += [_op("DELETE_FAST", slot) for slot in sorted(unbound)]
-    parts.append(_op("JUMP_FORWARD", point.offset // 2))
+    if point.kind == RAISE:
+        parts.append(_op("PRECALL", 1))
+    elif point.kind != STEP:
+        parts.append(_op("JUMP_FORWARD", point.offset // 2))
     return b"".join(parts)
 
 
@@ -365,6 +423,46 @@ def _line_entries(kind: int, payload: bytes, units: int) -> bytes:
     return b"".join(bytes((0x80 | kind << 3 | size - 1,)) + payload for size in sizes)
 
 
+def _delta_line(delta: int, units: int) -> bytes:
+    """Line table entries for code units so many lines below the table's running line."""
+    number = -delta << 1 | 1 if delta < 0 else delta << 1
+    first = bytearray()
+    while number >= 64:
+        first.append(number & 63 | 64)
+        number >>= 6
+    first.append(number)
+    size = min(8, units)
+    rest = _line_entries(13, b"\0", units - size)
+    return bytes((0x80 | 13 << 3 | size - 1,)) + bytes(first) + rest
+
+
+def _line_of(code: CodeType, offset: int) -> int:
+    """The line of an instruction, or that of the function if it is on none."""
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def _raising_line(code: CodeType, point: Point) -> bytes:
+    """Line table entries for the call that raises and the NOP behind it."""
+    if point.kind != RAISE:
+        return b""
+    delta = _line_of(code, point.offset) - code.co_firstlineno
+    return _delta_line(delta, len(_op("CALL", 1)) // 2) + _delta_line(-delta, 1)
+
+
+def _raising_row(code: CodeType, point: Point, unit: int) -> bytes:
+    """The row of the exception table for the call that raises, in code units of the new code."""
+    if point.kind != RAISE:
+        return b""
+    size = len(_op("CALL", 1)) // 2
+    row = _covering(list(_exception_table(code.co_exceptiontable)), point.offset // 2)
+    if row is None:
+        return b""
+    return _row(_Handled(unit, unit + size, row.target + unit + size + 1, row.depth, row.lasti))
+
+
 class _Handled(NamedTuple):
     """A row of the exception table, in code units: a raise in start..end goes to `target`.
 
@@ -403,13 +501,17 @@ def _varint(number: int) -> bytearray:
 
 def _shifted(table: bytes, units: int) -> bytes:
     """The exception table of the same code moved by so many code units."""
-    moved = bytearray()
-    for row in _exception_table(table):
-        first = _varint(row.start + units)
-        first[0] |= 128  # marks where a row starts
-        moved += first + _varint(row.end - row.start) + _varint(row.target + units)
-        moved += _varint(row.depth << 1 | row.lasti)
-    return bytes(moved)
+    return b"".join(
+        _row(_Handled(r.start + units, r.end + units, r.target + units, r.depth, r.lasti))
+        for r in _exception_table(table)
+    )
+
+
+def _row(row: _Handled) -> bytes:
+    first = _varint(row.start)
+    first[0] |= 128  # marks where a row starts
+    rest = _varint(row.end - row.start) + _varint(row.target)
+    return bytes(first + rest + _varint(row.depth << 1 | row.lasti))
 
 
 def _handles_exception(code: CodeType, offset: int) -> bool:
@@ -486,4 +588,4 @@ def _adapter(
     else:
         callee, scope = "function", {"function": FunctionType(code, globals)}
     text = f"lambda {', '.join(names)}: {callee}({', '.join(arguments)})"
-    return eval(compile(text, f"<{code.co_name}>", "eval"), scope)
+    return eval(compile(text, f"<aotdyn frame of {code.co_name}>", "eval"), scope)

@@ -23,7 +23,7 @@ class Entry:
 
     __slots__ = (
         "code", "globals", "point", "settings", "variants", "linked", "skipped", "history",
-        "generation", "hits", "missed", "_plain", "_key", "parent", "children",
+        "generation", "hits", "missed", "_plain", "_key", "parent", "children", "asked_for",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +44,8 @@ class Entry:
         self._key: EntryKey | None = None
         self.parent = parent
         self.children: dict[Point, Entry] = {}
+        # Whether the user compiled it; a nested frame was only met on the way.
+        self.asked_for = False
 
     @property
     def key(self) -> EntryKey:
@@ -80,7 +82,7 @@ class Entry:
 def dispatch(entry: Entry, values: tuple) -> Any:
     """Runs a frame from its values to its end."""
     while True:
-        for check, body in entry.variants:
+        for check, body in entry.variants:  # noqa: B007 - body is used behind the loop
             inputs = check(*values)
             if inputs is not None:
                 entry.hits += 1

@@ -1,5 +1,6 @@
 """Why a variant does not cover a call: its guards one by one, in words."""
 
+import math
 from typing import Any
 
 from ..package.guard import Guard
@@ -17,11 +18,12 @@ class Explainer:
         self.variant = linked.variant
         by_reference = {ref: name for name, ref in self.variant.names.items()}
         self.name = lambda reference: by_reference.get(reference, "<unnamed>")
-        self.scope = {**linked.names, **dict(zip(self.variant.params, values, strict=True))}
+        frame = dict(zip(self.variant.params, values, strict=True))
+        self.scope = {"math": math, **linked.names, **frame}
 
     def first_failure(self) -> str:
         """The first guard that fails, with its source and the actual value; "" if none does."""
-        for guard in sorted(self.variant.guards, key=lambda g: g.kind == "SHAPE"):
+        for guard in sorted(self.linked.guards(), key=lambda g: g.kind == "SHAPE"):
             text = self.explain(guard)
             if text:
                 return text

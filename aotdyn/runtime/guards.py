@@ -51,8 +51,13 @@ def explain_tensors(reference: Tensors, state: State, tensors: tuple, names: lis
 
 
 def _tensor_guards(reference: Tensors) -> Any:
+    samples = []
+    for meta in reference.metas:
+        # A tensor stays what it was made as, in or outside of inference mode.
+        with torch.inference_mode("Inference" in meta.keys):
+            samples.append(_sample(meta))
     return _C.TensorGuards(
-        *map(_sample, reference.metas),
+        *samples,
         dynamic_dims_sizes=[list(meta.size) for meta in reference.metas],
         dynamic_dims_strides=[list(meta.stride) for meta in reference.metas],
     )

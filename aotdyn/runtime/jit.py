@@ -14,7 +14,7 @@ from ..record.shapes import History
 from ..record.signals import SkipFrame
 from ..record.trace import Request, Traced, TraceOptions, trace_frame
 from . import logs, recorder
-from .backends import compile_graph, compile_hook
+from .backends import compile_graph
 from .cpython import resume_code
 from .explain import Explainer, describe_guard
 from .link import Linked, Linker
@@ -35,11 +35,10 @@ def trace(entry, values: tuple) -> Linked | None:
         entry.globals,
         values,
         entry.history,
-        TraceOptions(settings.dynamic, settings.fullgraph),
+        TraceOptions(settings.dynamic, settings.fullgraph, _break_every()),
     )
-    hook = compile_hook(settings)
     try:
-        traced = trace_frame(request, hook)
+        traced = trace_frame(request)
     except Unsupported:
         raise
     except SkipFrame as skip:
@@ -53,10 +52,15 @@ def trace(entry, values: tuple) -> Linked | None:
         logs.log("trace", traceback.format_exc())
         _skip(entry, "internal", repr(error))
         return None
-    return _link(entry, traced, values, hook)
+    return _link(entry, traced, values)
 
 
-def _link(entry, traced: Traced, values: tuple, hook) -> Linked:
+def _break_every() -> int:
+    """The debug switch that breaks every graph after so many instructions; 0: off."""
+    return int(os.environ.get("AOTDYN_BREAK_EVERY") or 0)
+
+
+def _link(entry, traced: Traced, values: tuple) -> Linked:
     variant = traced.variant
     linker = Linker(entry, variant, traced.live)
     linked = linker.link()
@@ -66,7 +70,8 @@ def _link(entry, traced: Traced, values: tuple, hook) -> Linked:
         if inputs is None:
             why = Explainer(linked, values).first_failure()
             raise AssertionError(f"a new variant does not cover its own call: {why}")
-        linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs, hook))
+        state = next(guard.expected for guard in variant.guards if guard.kind == "STATE")
+        linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs, state))
     entry.add(linked)
     recorder.record(entry, traced)
     return linked

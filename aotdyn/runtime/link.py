@@ -1,11 +1,15 @@
 """Linking: a variant's data -> its live `check` and `body`, for the JIT and packages alike."""
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..package.errors import PackageError
+from ..package.guard import Guard
 from ..package.reference import (
+    Classes,
     CodeOf,
     EntryAt,
     Globals,
@@ -21,21 +25,27 @@ from ..package.reference import (
 from ..package.resolve import resolve_code, resolve_import
 from ..package.variant import Variant
 from . import support
+from .classes import class_check
 from .guards import state_check, tensor_check
 
 
 @dataclass
 class Linked:
-    """A variant in this process. hits counts the calls it served.
+    """A variant in this process.
 
-    names: what the free names of its texts are bound to, for explaining misses.
+    names: what the free names of its texts are bound to. read_guards: gives the guards of a
+    variant that came without them; they are only needed to explain a miss.
     """
 
     variant: Variant
     check: Callable[..., tuple | None]
     names: dict[str, Any]
     body: Callable[..., Any] | None = None
-    example: dict[str, Any] = field(default_factory=dict)
+    read_guards: Callable[[], tuple[Guard, ...]] = tuple
+
+    def guards(self) -> tuple[Guard, ...]:
+        """The guards, for explaining misses."""
+        return self.variant.guards or self.read_guards()
 
 
 class Linker:
@@ -70,7 +80,7 @@ class Linker:
     def _function(self, text: str, name: str, names: dict[str, Any]) -> Callable:
         key = self.variant.entry
         code = compile(text, f"<aotdyn {name} of {key.module}:{key.qualname}>", "exec")
-        scope = dict(names)
+        scope = {"math": math, **names}
         exec(code, scope)
         return scope[name]
 
@@ -100,6 +110,8 @@ class Linker:
     def _runtime(self, reference: Runtime) -> Any:
         if reference.name in ("eager", "run_plain"):
             return getattr(self.entry.settings, reference.name)
+        if reference.name == "again":
+            return partial(self.entry.settings.again, self.entry, self._state().json)
         if reference.name not in support.__all__:
             raise PackageError(f"the runtime has nothing called {reference.name!r}")
         return getattr(support, reference.name)
@@ -112,6 +124,7 @@ RESOLVERS: dict[type, Callable[[Linker, Any], Any]] = {
     EntryAt: lambda linker, ref: linker.entry.at(ref.point),
     Globals: lambda linker, ref: linker.entry.globals,
     Live: Linker._live,
+    Classes: lambda linker, ref: class_check(ref, linker._resolve),
     Runtime: Linker._runtime,
     State: lambda linker, ref: state_check(ref),
     Tensors: lambda linker, ref: tensor_check(ref, linker._state()),

@@ -3,6 +3,7 @@ error. Decided at frame entry, before any side effect."""
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..package.errors import Miss, PackageError
@@ -29,8 +30,11 @@ def handle(entry, values: tuple) -> tuple[tuple, Callable] | None:
             return found
     if entry.skipped:
         return None
-    entry.missed += 1
     policy = registry.on_miss()
+    if policy != "jit" and not entry.linked and not (entry.parent or entry).asked_for:
+        # A nested frame that was never recorded: plain Python is what it is meant to be.
+        return None
+    entry.missed += 1
     why = _reasons(entry, values) if policy == "error" or logs.wanted("misses") else []
     if logs.wanted("misses"):
         logs.log("misses", _describe(entry, why))
@@ -54,8 +58,8 @@ def _take_from_packages(entry) -> None:
     entry.generation = registry.generation()
     known = {linked.variant.id for linked in entry.linked}
     for package in registry.packages():
-        for variant in package.variants(entry.key):
-            if variant.id in known:
+        for index, variant in enumerate(package.variants(entry.key)):
+            if known and variant.id in known:
                 continue
             try:
                 graph = package.graph(variant.graph) if variant.graph is not None else None
@@ -63,6 +67,7 @@ def _take_from_packages(entry) -> None:
             except PackageError as error:
                 package.refuse(variant, str(error))
                 continue
+            linked.read_guards = partial(package.guards, entry.key, index)
             entry.add(linked, first=False)
 
 

@@ -3,12 +3,16 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from ..package.archive import PackageFile
-from ..package.errors import AotdynError
+from ..package.errors import AotdynError, PackageError
+from ..package.guard import Guard
 from ..package.variant import EntryKey, Variant
 from . import logs, registry
+from .artifacts import COMPILED, load_graph, unmet
+from .entry import Entry
 from .link import link_text
 from .settings import all_settings
 
@@ -17,7 +21,7 @@ from .settings import all_settings
 class Stats:
     """How calls were served since the package was opened.
 
-    hits, misses: over all entries of the process. refused: variants that do not fit here, and why.
+    hits, misses: over all entries of the process. refused: what does not fit here, and why.
     """
 
     hits: int = 0
@@ -28,6 +32,10 @@ class Stats:
     def __str__(self) -> str:
         rows = [f"{name}: {hits} hits, {misses} misses" for name, hits, misses in self.entries]
         return "\n".join([*rows, *(f"refused: {reason}" for reason in self.refused)])
+
+
+def _entries() -> list[Entry]:
+    return [entry for settings in all_settings() for entry in settings.entries()]
 
 
 class Package:
@@ -46,6 +54,8 @@ class Package:
             raise
         self.refused: list[str] = []
         self._graphs: dict[str, Callable[..., tuple]] = {}
+        self._unmet: dict[str, str] = {}
+        self._counts_before = {entry: (entry.hits, entry.missed) for entry in _entries()}
         registry.add(self)
 
     def has(self, key: EntryKey) -> bool:
@@ -53,20 +63,47 @@ class Package:
         return key in self.file
 
     def variants(self, key: EntryKey) -> tuple[Variant, ...]:
-        """The variants of an entry, as stored."""
-        return self.file.variants(key, guards=True)
+        """The variants of an entry, without their guards."""
+        return self.file.variants(key)
+
+    def guards(self, key: EntryKey, index: int) -> tuple[Guard, ...]:
+        """The guards of one of these variants."""
+        return self.file.variants(key, guards=True)[index].guards
 
     def graph(self, id: str) -> Callable[..., tuple]:
         """The callable of a graph, made when it is first needed."""
         found = self._graphs.get(id)
         if found is None:
             artifact = self.file.artifact(id, "eager")
-            found = self._graphs[id] = link_text(artifact.text, "graph", artifact.names)
+            eager = cache(lambda: link_text(artifact.text, "graph", artifact.names))
+            found = self._graphs[id] = self._compiled(id, eager) or eager()
         return found
+
+    def _compiled(self, id: str, eager: Callable[[], Callable]) -> Callable[..., tuple] | None:
+        """A graph as machine code, if the package has some that fits."""
+        for target in self.file.artifacts(id):
+            try:
+                if target in COMPILED and self._fits(target):
+                    artifact = self.file.artifact(id, target)
+                    if artifact.notes.get("way") != "eager":
+                        return load_graph(artifact, eager)
+            except PackageError as error:
+                self._say(f"code for {target} is not used: {error}")
+        return None
+
+    def _fits(self, target: str) -> bool:
+        found = self._unmet.get(target)
+        if found is None:
+            found = self._unmet[target] = unmet(self.file.targets[target])
+            if found:
+                self._say(f"the package {self.file.path} has code for {target}, not used: {found}")
+        return not found
 
     def refuse(self, variant: Variant, reason: str) -> None:
         """Says once that a variant is not used, and why."""
-        line = f"a variant of {variant.entry.qualname} is not used: {reason}"
+        self._say(f"a variant of {variant.entry.qualname} is not used: {reason}")
+
+    def _say(self, line: str) -> None:
         if line not in self.refused:
             self.refused.append(line)
             logs.warn(line)
@@ -74,12 +111,13 @@ class Package:
     def stats(self) -> Stats:
         """How calls were served so far."""
         stats = Stats(refused=list(self.refused))
-        for settings in all_settings():
-            for entry in settings.entries():
-                stats.hits += entry.hits
-                stats.misses += entry.missed
-                if entry.hits or entry.missed:
-                    stats.entries.append((str(entry.key), entry.hits, entry.missed))
+        for entry in _entries():
+            before = self._counts_before.get(entry, (0, 0))
+            hits, misses = entry.hits - before[0], entry.missed - before[1]
+            stats.hits += hits
+            stats.misses += misses
+            if hits or misses:
+                stats.entries.append((str(entry.key), hits, misses))
         return stats
 
     def close(self) -> None:

@@ -2,7 +2,9 @@
 aotdyn. Used by `aotdyn record` and `aotdyn run`. Imports nothing of torch._dynamo."""
 
 import contextlib
+import importlib
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,9 +13,9 @@ import torch
 from torch.nn import Module
 
 from .. import markers
-from .compiled import ModuleCall, compiled
+from .compiled import ModuleCall, compiled, use
 from .hook import active
-from .settings import Settings
+from .settings import Settings, reset
 
 
 def torch_compile(
@@ -32,7 +34,6 @@ def torch_compile(
     settings = Settings(backend, fullgraph, dynamic, wanted)
 
     def decorate(target: Any) -> Any:
-        _patched.compiles += 1
         return target if disable else compiled(target, settings)
 
     return decorate if model is None else decorate(model)
@@ -45,46 +46,46 @@ def torch_disable(fn: Any = None, recursive: bool = True, **unknown: Any) -> Any
     return markers.disable(fn)
 
 
-def _is_compiling() -> bool:
-    return False
+class _RootCalls(threading.local):
+    """depth: how many module calls that are entries this thread is inside of."""
+
+    depth = 0
 
 
-class _State:
-    """compiles: how often the program has called `torch.compile`. depth: of module calls."""
-
-    def __init__(self) -> None:
-        self.compiles = 0
-        self.depth = 0
-
-
-_patched = _State()
+_inside = _RootCalls()
 
 
 def _root_call(original: Callable) -> Callable:
     """`Module.__call__` for programs that compile nothing: the outermost call is an entry."""
     serve = ModuleCall(Settings("eager"))
+    before = use.count
 
     def call(self: Module, *args: Any, **kwargs: Any) -> Any:
-        if _patched.compiles or _patched.depth or active():
+        if use.count != before or _inside.depth or active():
             return original(self, *args, **kwargs)
-        _patched.depth += 1
+        _inside.depth += 1
         try:
             return serve(self, *args, **kwargs)
         finally:
-            _patched.depth -= 1
+            _inside.depth -= 1
 
     return call
 
 
-class _DynamoStandIn(types.ModuleType):
-    """`torch._dynamo` for a program that only uses its markers: the real one is not imported."""
+class _Dynamo(types.ModuleType):
+    """Stands for `torch._dynamo` in a program that uses only its markers; anything else asked of
+    it imports the real one."""
 
     mark_dynamic = staticmethod(markers.mark_dynamic)
     maybe_mark_dynamic = staticmethod(markers.maybe_mark_dynamic)
     mark_static = staticmethod(markers.mark_static)
     graph_break = staticmethod(markers.graph_break)
+    is_compiling = staticmethod(markers.is_compiling)
     disable = staticmethod(torch_disable)
-    is_compiling = staticmethod(_is_compiling)
+    reset = staticmethod(reset)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("torch._dynamo"), name)
 
 
 def _replacements() -> list[tuple[Any, str, Any]]:
@@ -92,7 +93,10 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (torch, "compile", torch_compile),
         (torch.compiler, "compile", torch_compile),
         (torch.compiler, "disable", torch_disable),
+        (torch.compiler, "reset", reset),
     ]
+    if "torch._dynamo" not in sys.modules:
+        rows.append((torch, "_dynamo", _Dynamo("torch._dynamo")))
     return rows
 
 
@@ -101,23 +105,21 @@ _MISSING = object()
 
 @contextlib.contextmanager
 def patched(roots: bool = False) -> Iterator[None]:
-    """Inside, torch's compiler API is ours. roots: record outermost module calls of programs that
-    compile nothing."""
+    """Inside, torch's compiler API is ours. roots: the outermost module calls of a program that
+    compiles nothing are entries."""
     rows = _replacements()
     if roots:
         rows.append((Module, "__call__", _root_call(Module.__call__)))
     before = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in rows]
-    stand_in = None
-    if "torch._dynamo" not in sys.modules:
-        stand_in = _DynamoStandIn("torch._dynamo")
     for owner, name, value in rows:
         setattr(owner, name, value)
     try:
         yield
     finally:
         for owner, name, value in before:
+            if name == "_dynamo" and not isinstance(vars(owner).get(name), _Dynamo):
+                continue  # the real one was imported meanwhile
             if value is _MISSING:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
-        del stand_in

@@ -9,7 +9,8 @@ from typing import Any
 
 from .. import policy
 from ..package.point import Point
-from . import registry
+from ..package.state import restore_state
+from . import logs, registry
 from .cpython import trampoline_code
 from .entry import Entry, dispatch
 from .hook import call_hooked, hookless, set_decider
@@ -55,6 +56,14 @@ class Settings:
             return call_hooked(function, *args, **kwargs)
         finally:
             _current.settings = before
+
+    @hookless
+    def again(self, entry: Entry, state: str, error: Exception, values: tuple) -> Any:
+        """Runs a frame as plain Python whose graph has raised: Python raises the same where the
+        program does, in reach of its handlers. state: that in which the frame was entered."""
+        restore_state(state)
+        logs.log("misses", f"a graph of {entry.key} raised {error!r}; the frame runs again")
+        return self.run_plain(entry, values)
 
     @hookless
     def run_plain(self, entry: Entry, values: tuple) -> Any:

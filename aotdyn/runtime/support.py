@@ -5,12 +5,14 @@ from typing import Any
 
 from torch.nn.modules import module as torch_module
 
-from ..package.values import same_value
+from ..package.modules import hook_kinds
+from ..package.values import contents, same_value
 from ..package.variant import code_hash
+from .steps import enter, handling, thrown
 
 __all__ = [
-    "END", "Continue", "annotations", "code_is", "no_global_hooks", "no_hooks", "same_keys",
-    "same_value",
+    "Continue", "END", "annotations", "code_is", "contents", "hook_kinds", "enter", "handling",
+    "no_global_hooks", "no_hooks", "own_dict", "same_keys", "same_value", "thrown",
 ]  # fmt: skip
 
 
@@ -81,3 +83,8 @@ def no_global_hooks() -> bool:
 def annotations(pairs: tuple) -> dict:
     """A function's annotations from the flat tuple that MAKE_FUNCTION takes."""
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def own_dict(value: Any) -> dict:
+    """An object's own dictionary, whatever its class does on attribute access."""
+    return object.__getattribute__(value, "__dict__")

@@ -256,8 +256,9 @@ def test_places_where_no_file_can_be(samples, tmp_path):
     with pytest.raises(AotdynError, match="cannot write the package"):
         write_package(tmp_path / "missing" / "a.pkg", samples.contents())
     (tmp_path / "folder").mkdir()
-    with pytest.raises(AotdynError, match="cannot write the package"):
-        write_package(tmp_path / "folder", samples.contents())
+    for path in (tmp_path / "folder", "", "a\0b"):
+        with pytest.raises(AotdynError, match="cannot write the package"):
+            write_package(path, samples.contents())
     assert os.listdir(tmp_path) == ["folder"]
 
 

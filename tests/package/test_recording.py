@@ -193,12 +193,23 @@ def test_a_forked_child_writes_nothing(tmp_path):
     path = tmp_path / "a.rec"
     writer = RecordingWriter(path)
     writer.variant(simple("a"))
-    writer._lock.acquire()  # as if another thread were writing at the time of the fork
+    held, over = threading.Event(), threading.Event()
+
+    def hold():  # as a thread does that is writing at the time of the fork
+        with writer._lock:
+            held.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
     child = os.fork()
     if not child:
         written = writer.variant(simple("b"))
+        writer.close()
         os._exit(int(written))
-    writer._lock.release()
+    over.set()
+    thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     writer.variant(simple("c"))
     writer.close()

@@ -1,22 +1,68 @@
-"""Compilers: a pure function from graph to artifact for each target. For pack and the JIT."""
+"""Compilers: pure functions from graphs to artifacts for each target. For pack and the JIT."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..archive import Artifact
 from ..errors import AotdynError
 from ..graph import Graph
 from . import eager
 
+
+@dataclass(frozen=True)
+class Job:
+    """A graph to compile. state: the process' state it was recorded under (`process_state`)."""
+
+    graph: Graph
+    state: str = ""
+
+
+@dataclass
+class Built:
+    """artifacts, refusals (why there is none), notes (what is worth knowing): by graph id.
+
+    needs: what the artifacts ask of a machine.
+    """
+
+    artifacts: dict[str, Artifact] = field(default_factory=dict)
+    refusals: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    needs: dict[str, str] = field(default_factory=dict)
+
+
+# done, of how many, what
+Progress = Callable[[int, int, str], None]
+
+
+def _build_cpu(jobs: Sequence[Job], options: dict[str, Any], progress: Progress | None) -> Built:
+    # Imported when it is asked for: the eager target needs none of it.
+    from .cpu.build import build_graphs
+
+    return build_graphs(jobs, options, progress)
+
+
+# Targets whose graphs are compiled one by one.
 COMPILERS: dict[str, Callable[[Graph], Artifact]] = {
     "eager": eager.compile_graph,
 }
+
+# Targets whose graphs are compiled together. A builder raises `Unavailable`, and AotdynError for
+# options that it does not know.
+BUILDERS: dict[str, Callable[[Sequence[Job], dict[str, Any], Progress | None], Built]] = {
+    "cpu": _build_cpu,
+}
+
+
+class Unavailable(AotdynError):
+    """This machine cannot compile for a target at all. The message is the reason."""
 
 
 def check_targets(targets: Iterable[str]) -> None:
     """Raises AotdynError for a target that there is no compiler for."""
     for target in targets:
-        if target not in COMPILERS:
-            known = ", ".join(COMPILERS)
+        if target not in COMPILERS and target not in BUILDERS:
+            known = ", ".join((*COMPILERS, *BUILDERS))
             raise AotdynError(f"unknown target {target!r}; the known ones are: {known}")
 
 

@@ -56,4 +56,8 @@ def live_locals(decoded: Decoded, index: int) -> frozenset[str]:
     code: CodeType = decoded.code
     if _INTROSPECTION.intersection(code.co_names):
         return frozenset(code.co_varnames)
-    return _live_before(decoded)[index]
+    live = _live_before(decoded)[index]
+    if "super" in code.co_names and code.co_varnames:
+        # Without arguments it reads the frame's first variable.
+        return live | {code.co_varnames[0]}
+    return live

@@ -1,6 +1,6 @@
 """Calls. CPython 3.11 lays out [NULL, callable, arguments…]; the tracer always does."""
 
-from ..operation import call, iterate
+from ..operation import apply, call, iterate
 from ..variables import DictVariable, Null
 from .table import opcode
 
@@ -39,7 +39,7 @@ def CALL_FUNCTION_EX(t, frame, ins):
 def keyword_arguments(t, mapping) -> dict:
     """The contents of a dict as keyword arguments."""
     if not isinstance(mapping, DictVariable):
-        return t.unknown(mapping, "**kwargs")
+        mapping = apply(t, dict, [mapping])
     t.complete(mapping)
     if not all(type(key) is str for key in mapping.items):
         t.raise_exception(TypeError, "keywords must be strings")

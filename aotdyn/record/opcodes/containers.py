@@ -4,7 +4,15 @@ import collections.abc
 import operator
 
 from ..operation import apply, call_method, iterate, key_of
-from ..variables import Constant, DictVariable, Known, ListVariable, SetVariable, TupleVariable
+from ..variables import (
+    Constant,
+    DictVariable,
+    FunctionVariable,
+    Known,
+    ListVariable,
+    SetVariable,
+    TupleVariable,
+)
 from .table import opcode
 
 
@@ -89,21 +97,34 @@ def DICT_MERGE(t, frame, ins):
         apply(t, operator.setitem, [target, key, apply(t, operator.getitem, [other, key])])
 
 
+def _unpack(t, value, limit=None) -> list:
+    value = t.realize(value)
+    if isinstance(value, Constant | FunctionVariable) and not hasattr(value.type, "__iter__"):
+        t.raise_exception(TypeError, f"cannot unpack non-iterable {value.type.__name__} object")
+    return iterate(t, value, limit)
+
+
 @opcode
 def UNPACK_SEQUENCE(t, frame, ins):
-    items = iterate(t, frame.pop(), limit=ins.arg + 1)
-    if len(items) != ins.arg:
-        problem = "too many" if len(items) > ins.arg else "not enough"
-        t.raise_exception(ValueError, f"{problem} values to unpack (expected {ins.arg})")
+    items = _unpack(t, frame.pop(), ins.arg + 1)
+    if len(items) > ins.arg:
+        t.raise_exception(ValueError, f"too many values to unpack (expected {ins.arg})")
+    if len(items) < ins.arg:
+        t.raise_exception(
+            ValueError, f"not enough values to unpack (expected {ins.arg}, got {len(items)})"
+        )
     frame.stack.extend(reversed(items))
 
 
 @opcode
 def UNPACK_EX(t, frame, ins):
     before, after = ins.arg & 0xFF, ins.arg >> 8
-    items = iterate(t, frame.pop())
+    items = _unpack(t, frame.pop())
     if len(items) < before + after:
-        t.raise_exception(ValueError, "not enough values to unpack")
+        t.raise_exception(
+            ValueError,
+            f"not enough values to unpack (expected at least {before + after}, got {len(items)})",
+        )
     middle = items[before : len(items) - after]
     tail = items[len(items) - after :]
     frame.stack.extend(reversed(tail))

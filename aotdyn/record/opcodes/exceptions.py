@@ -1,8 +1,8 @@
 """Exceptions and `with`. Unwinding itself is in `interpreter.py`."""
 
-from ..operation import call, call_method, special_method
+from ..operation import apply, call, call_method, special_method
 from ..signals import GraphBreak, Raised
-from ..variables import Constant, ExceptionVariable, Known, Opaque, TupleVariable
+from ..variables import Constant, ExceptionVariable, HandledVariable, Known, Opaque, TupleVariable
 from .table import opcode
 
 
@@ -10,17 +10,28 @@ from .table import opcode
 def RAISE_VARARGS(t, frame, ins):
     if ins.arg == 0:
         if t.handled is None:
-            t.raise_exception(RuntimeError, "No active exception to reraise")
+            # A caller of the entry may be handling one.
+            raise GraphBreak("exception", "a bare raise")
         raise Raised(t.handled)
     cause = frame.pop() if ins.arg == 2 else None
     value = _exception(t, frame.pop())
+    if cause is not None and not (isinstance(cause, Constant) and cause.value is None):
+        cause = _exception(t, cause)
+    _chain(t, value, cause)
+    raise Raised(value)
+
+
+def _chain(t, value: ExceptionVariable, cause) -> None:
+    """Sets what an exception that is raised comes from."""
+    if value.source is not None:
+        # Its traceback and context change where it is really raised.
+        if cause is not None or t.handled is not value:
+            raise GraphBreak("exception", "an exception made before this point is raised")
+        return
     if cause is not None:
-        if not (isinstance(cause, Constant) and cause.value is None):
-            cause = _exception(t, cause)
         value.cause = cause
     if value.context is None and t.handled is not value:
         value.context = t.handled
-    raise Raised(value)
 
 
 def _exception(t, value) -> ExceptionVariable:
@@ -28,6 +39,8 @@ def _exception(t, value) -> ExceptionVariable:
     value = t.realize(value)
     if isinstance(value, Known) and isinstance(value.value, type):
         value = call(t, value, [])
+    if isinstance(value, Constant):
+        t.raise_exception(TypeError, "exceptions must derive from BaseException")
     if not isinstance(value, ExceptionVariable):
         raise GraphBreak("exception", value.describe())
     return value
@@ -36,15 +49,16 @@ def _exception(t, value) -> ExceptionVariable:
 @opcode
 def PUSH_EXC_INFO(t, frame, ins):
     value = frame.pop()
-    frame.push(t.handled if t.handled is not None else Constant(None))
+    frame.push(HandledVariable(value, t.handled, frame.raised_at))
     frame.push(value)
     t.handled = value
 
 
 @opcode
 def POP_EXCEPT(t, frame, ins):
-    previous = frame.pop()
-    t.handled = previous if isinstance(previous, ExceptionVariable) else None
+    ended = frame.pop()
+    ended.active = False
+    t.handled = ended.previous
 
 
 @opcode
@@ -52,7 +66,11 @@ def CHECK_EXC_MATCH(t, frame, ins):
     kind = t.realize(frame.pop())
     raised = frame.stack[-1]
     kinds = kind.items if isinstance(kind, TupleVariable) else [kind]
-    classes = tuple(t.realize(k).constant() for k in kinds)
+    classes = tuple(t.constant(k) for k in kinds)
+    if not all(isinstance(c, type) and issubclass(c, BaseException) for c in classes):
+        t.raise_exception(
+            TypeError, "catching classes that do not inherit from BaseException is not allowed"
+        )
     frame.push(Constant(issubclass(raised.type, classes)))
 
 
@@ -61,15 +79,21 @@ def RERAISE(t, frame, ins):
     raise Raised(frame.pop())
 
 
+def _require_context(t, cls: type) -> None:
+    """`cls` has what a context manager needs."""
+    for name, problem in (("__enter__", ""), ("__exit__", " (missed __exit__ method)")):
+        if not hasattr(cls, name):
+            t.raise_exception(TypeError, f"{cls.__name__!r} object does not support the context "
+                                         f"manager protocol{problem}")  # fmt: skip
+
+
 @opcode
 def BEFORE_WITH(t, frame, ins):
     manager = t.realize(frame.pop())
     if isinstance(manager, Opaque):
         raise GraphBreak("unknown_type", manager.describe())
-    exit_ = special_method(t, manager, "__exit__")
-    if frame.caller is None:
-        t.contexts[id(exit_)] = (exit_, t.step)
-    frame.push(exit_)
+    _require_context(t, manager.type)
+    frame.push(special_method(t, manager, "__exit__"))
     frame.push(call_method(t, manager, "__enter__"))
 
 
@@ -77,6 +101,9 @@ def BEFORE_WITH(t, frame, ins):
 def WITH_EXCEPT_START(t, frame, ins):
     """[exit, lasti, previous, exception] -> the same and the answer of exit(…)."""
     exit_, value = frame.stack[-4], frame.stack[-1]
-    # Tracebacks are not modelled; an __exit__ that looks at one breaks.
-    traceback = t.unmodelled("traceback")
+    if value.source is not None:
+        traceback = apply(t, getattr, [value, Constant("__traceback__")])
+    else:
+        # Tracebacks are not modelled; an __exit__ that looks at one breaks.
+        traceback = t.unmodelled("traceback")
     frame.push(call(t, exit_, [Known(value.type), value, traceback]))

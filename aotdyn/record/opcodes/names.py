@@ -51,7 +51,7 @@ def DELETE_ATTR(t, frame, ins):
 @opcode
 def IMPORT_NAME(t, frame, ins):
     level, from_list = frame.pop_many(2)
-    frame.push(t.namespaces.import_name(frame, ins.argval, level.constant(), from_list.constant()))
+    frame.push(t.namespaces.import_name(frame, ins.argval, t.constant(level), t.constant(from_list)))
 
 
 @opcode

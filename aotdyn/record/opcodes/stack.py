@@ -1,6 +1,7 @@
 """Moving values: constants, locals, cells, and the operand stack itself."""
 
-from ..variables import CellVariable, Null
+from ..signals import Raised
+from ..variables import CellVariable, Constant, Null
 from .table import named, opcode
 
 
@@ -17,11 +18,34 @@ def LOAD_CONST(t, frame, ins):
     frame.push(t.wrap_constant(ins.argval))
 
 
+def _unbound_local(t, name: str) -> None:
+    t.raise_exception(
+        UnboundLocalError,
+        f"cannot access local variable {name!r} where it is not associated with a value",
+    )
+
+
+def _unbound_cell(t, frame, name: str) -> None:
+    if name in frame.code.co_cellvars:
+        _unbound_local(t, name)
+    unbound_name(
+        t, name, f"cannot access free variable {name!r} where it is not associated with a value "
+        "in enclosing scope",
+    )  # fmt: skip
+
+
+def unbound_name(t, name: str, text: str) -> None:
+    """Raises the NameError for a name that has no value."""
+    error = t.exception(NameError, text)
+    error.attributes["name"] = Constant(name)
+    raise Raised(error)
+
+
 @opcode
 def LOAD_FAST(t, frame, ins):
     value = frame.locals.get(ins.argval)
     if value is None:
-        t.raise_exception(UnboundLocalError, f"local variable {ins.argval!r}")
+        _unbound_local(t, ins.argval)
     frame.push(value)
 
 
@@ -33,7 +57,7 @@ def STORE_FAST(t, frame, ins):
 @opcode
 def DELETE_FAST(t, frame, ins):
     if ins.argval not in frame.locals:
-        t.raise_exception(UnboundLocalError, f"local variable {ins.argval!r}")
+        _unbound_local(t, ins.argval)
     del frame.locals[ins.argval]
 
 
@@ -52,7 +76,7 @@ def LOAD_CLOSURE(t, frame, ins):
 def LOAD_DEREF(t, frame, ins):
     content = frame.cells[ins.argval].content
     if content is None:
-        t.raise_exception(NameError, f"free variable {ins.argval!r} is not set")
+        _unbound_cell(t, frame, ins.argval)
     frame.push(content)
 
 
@@ -65,7 +89,7 @@ def STORE_DEREF(t, frame, ins):
 def DELETE_DEREF(t, frame, ins):
     cell = frame.cells[ins.argval]
     if cell.content is None:
-        t.raise_exception(NameError, f"free variable {ins.argval!r} is not set")
+        _unbound_cell(t, frame, ins.argval)
     t.effects.set_cell(cell, None)
 
 

@@ -1,6 +1,5 @@
 """Rules for builtin functions and operators that are the same for many kinds of values."""
 
-import builtins
 import inspect
 import operator
 import typing
@@ -31,6 +30,7 @@ from ..variables import (
     Variable,
     ViewVariable,
 )
+from . import symbolic
 from .table import rule
 
 # -- types ------------------------------------------------------------
@@ -161,21 +161,45 @@ def _identical(t, left: Variable, right: Variable) -> bool | None:
         return _identical_constants(left.value, right.value)
     if isinstance(left, Known) and isinstance(right, Known):
         return left.value is right.value
+    if _is_singleton(left) or _is_singleton(right):
+        return _identical_types(t, left, right)
     if isinstance(left, Known | Constant) != isinstance(right, Known | Constant):
         return False if _never_constant(left) or _never_constant(right) else None
     if isinstance(left, Known) or isinstance(right, Known):
         return False
     if isinstance(left, FunctionVariable) and isinstance(right, FunctionVariable):
-        return left.live is not None and left.live is right.live
+        return left.live is not None and left.live is right.live or t.differ(left, right)
     if isinstance(left, Opaque) or isinstance(right, Opaque):
         return None
     if type(left) is Variable or type(right) is Variable:
         return None
-    if isinstance(left, TupleVariable) and isinstance(right, TupleVariable):
+    untracked = isinstance(left, _UNTRACKED) and isinstance(right, _UNTRACKED)
+    if untracked and (isinstance(left, TupleVariable) or None not in (left.source, right.source)):
         return None
     # Two different variables stand for two objects: what came in is known by identity, what the
     # frame made is new.
-    return False
+    return t.differ(left, right)
+
+
+# Values that may come in as two variables for one object.
+_UNTRACKED = (TupleVariable, MethodVariable, SliceVariable, RangeVariable, ViewVariable,
+              IteratorVariable)  # fmt: skip
+
+
+def _is_singleton(value: Variable) -> bool:
+    return isinstance(value, Constant) and type(value.value) in (
+        NoneType, type(Ellipsis), type(NotImplemented)
+    )  # fmt: skip
+
+
+def _identical_types(t, left: Variable, right: Variable) -> bool | None:
+    """For two variables, one of which is the only object of its type."""
+    if type(left) is Variable or type(right) is Variable:
+        return None
+    for value in (left, right):
+        if isinstance(value, Opaque):
+            t.guard("TYPE", value.source, t.references.to(value.type))
+    return left.type is right.type
 
 
 def _identical_constants(left, right) -> bool | None:
@@ -213,8 +237,7 @@ def bool_tensor(t, self):
 
 @rule((bool, operator.truth), Symbolic)
 def bool_symbolic(t, self):
-    value = self.value
-    return Constant(t.shapes.decide(self) if self.type is bool else bool(value != 0))
+    return Constant(t.shapes.holds(self.value if self.type is bool else self.value != 0))
 
 
 @rule((bool, operator.truth), Sequence)
@@ -319,6 +342,9 @@ def _extreme(operation, compare):
             keys = [call(t, key, [item]) for item in items]
         else:
             keys = items
+            found = symbolic.extreme(t, operation, items)
+            if found is not None:
+                return found
         best = 0
         for index in range(1, len(items)):
             if truth(t, apply(t, compare, [keys[index], keys[best]])):
@@ -392,18 +418,28 @@ def str_(t, self=None, *rest):
     return NotImplemented
 
 
-@rule(str, ExceptionVariable)
-def str_exception(t, self):
-    items = [t.constant(item) for item in self.args.items]
-    if self.cls.__str__ not in (BaseException.__str__, KeyError.__str__):
+@rule(str, ObjectVariable)
+def str_object(t, self):
+    if has_special(self, "__str__"):
         return NotImplemented
-    return Constant(str(self.cls(*items)))
+    return apply(t, repr, [self])
+
+
+@rule(format, ObjectVariable)
+def format_object(t, self, spec):
+    if has_special(self, "__format__"):
+        return NotImplemented
+    if t.constant(spec) != "":
+        t.raise_exception(
+            TypeError, f"unsupported format string passed to {self.cls.__name__}.__format__"
+        )
+    return apply(t, str, [self])
 
 
 @rule(str, Known)
 def str_known(t, self):
     value = self.value
-    if isinstance(value, type) and type(value) is type:
+    if isinstance(value, type) and type(value).__repr__ is type.__repr__:
         return Constant(repr(value))
     return NotImplemented
 
@@ -411,11 +447,6 @@ def str_known(t, self):
 @rule(format, Symbolic)
 def format_symbolic(t, self, spec):
     return apply(t, format, [t.shapes.specialize(self), spec])
-
-
-@rule(id)
-def id_(t, self):
-    raise GraphBreak("builtin_call", "id()")
 
 
 @rule(print)
@@ -426,11 +457,6 @@ def print_(t, *args, **kwargs):
 @rule(inspect.isclass)
 def isclass(t, self):
     return Constant(isinstance(self, Known) and isinstance(self.value, type))
-
-
-@rule(builtins.vars, ObjectVariable)
-def vars_(t, self):
-    raise GraphBreak("attribute", "vars()")
 
 
 @rule(typing.cast)

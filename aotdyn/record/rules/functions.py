@@ -1,16 +1,12 @@
 """Functions that work on functions, the markers of aotdyn and torch, and text methods."""
 
 import functools
-import math
-import operator
 import warnings
-
-import torch
 
 from ... import markers
 from ..operation import call, iterate
-from ..signals import GraphBreak
-from ..variables import Constant, Symbolic, Variable
+from ..signals import GraphBreak, Raised
+from ..variables import Constant
 from .table import rule
 
 # -- markers ------------------------------------------------------------
@@ -47,57 +43,16 @@ def reduce(t, function, iterable, initial=None):
     return result
 
 
-class PartialVariable(Variable):
-    """`functools.partial` made in the frame."""
-
-    __slots__ = ("function", "args", "kwargs")
-
-    def __init__(self, function: Variable, args: list[Variable], kwargs: dict[str, Variable]):
-        super().__init__()
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-
-    @property
-    def type(self) -> type:
-        return functools.partial
-
-
-@rule(functools.partial)
-def partial(t, function, *args, **kwargs):
-    return t.new(PartialVariable(t.realize(function), list(args), kwargs))
-
-
-# -- numbers ------------------------------------------------------------
-
-
-@rule(int, Symbolic)
-def int_symbolic(t, self):
-    return self if self.type is int else NotImplemented
-
-
-@rule(operator.index, Symbolic)
-def index_symbolic(t, self):
-    return self if self.type is int else NotImplemented
-
-
-@rule(float, Symbolic)
-def float_symbolic(t, self):
-    return t.graph.call(torch.sym_float, [self], {})
-
-
-@rule((math.floor, math.ceil, math.trunc), Symbolic)
-def round_symbolic(t, self):
-    return self if self.type is int else NotImplemented
-
-
 # -- text ------------------------------------------------------------
 
 
 @rule(str.join, Constant)
 def join(t, self, items):
     parts = [t.constant(item) for item in iterate(t, items)]
-    return t.wrap_result(self.value.join(parts))
+    try:
+        return t.wrap_result(self.value.join(parts))
+    except TypeError as error:
+        raise Raised(t.exception(TypeError, *error.args)) from None
 
 
 @rule(warnings.warn)

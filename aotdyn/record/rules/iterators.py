@@ -5,7 +5,13 @@ import types
 
 import torch
 
-from ..invoke import step_generator
+from ..attributes import builtin_getattr
+from ..generators import (
+    close_generator,
+    exception_to_throw,
+    step_generator,
+    throw_into,
+)
 from ..operation import advance, apply, call, call_method, has_special, truth
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -24,10 +30,11 @@ from ..variables import (
     SetVariable,
     TensorVariable,
     TupleVariable,
+    Variable,
     ViewVariable,
     ZipVariable,
 )
-from .mappings import view_items
+from . import library
 from .table import advances, rule
 
 # -- iter() ------------------------------------------------------------
@@ -38,6 +45,11 @@ def iter_sequence(t, self):
     return t.new(SequenceIterator(self))
 
 
+@rule(iter)
+def iter_until(t, self, sentinel=None):
+    return NotImplemented if sentinel is None else library.until(t, self, sentinel)
+
+
 @rule(iter, IteratorVariable)
 def iter_iterator(t, self):
     return self
@@ -45,15 +57,16 @@ def iter_iterator(t, self):
 
 @rule((iter, dict.__iter__), DictVariable)
 def iter_dict(t, self):
-    t.complete(self)
-    keys = [key for key, _ in self.items.values()]
-    return t.new(FixedIterator(self, keys, len(keys)))
+    return iter_view(t, ViewVariable(self, "keys"), self)
 
 
 @rule(iter, ViewVariable)
-def iter_view(t, self):
-    items = view_items(t, self)
-    return t.new(FixedIterator(self, items, len(items)))
+def iter_view(t, self, of=None):
+    t.complete(self.of)
+    made = t.new(FixedIterator(of or self, list(self.of.items), len(self.of.items)))
+    made.view = self
+    made.seen = len(self.of.changes)
+    return made
 
 
 @rule(iter, SetVariable)
@@ -83,17 +96,26 @@ def iter_tensor(t, self):
 
 
 @rule(iter, ObjectVariable)
-def iter_object(t, self):
+def iter_object(t, self, sentinel=None):
+    if sentinel is not None:
+        return library.until(t, self, sentinel)
     if has_special(self, "__iter__"):
         return t.realize(call_method(t, self, "__iter__", on_class=True))
     if has_special(self, "__getitem__"):
-        raise GraphBreak("unknown_operation", "iteration by __getitem__")
+        return library.by_index(t, self)
     t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
 
 
 @rule(reversed, Sequence, RangeVariable)
 def reversed_(t, self):
     return t.new(FixedIterator(self, list(self.items)[::-1], -1))
+
+
+@rule(reversed, ObjectVariable)
+def reversed_object(t, self):
+    if has_special(self, "__reversed__") or not has_special(self, "__getitem__"):
+        return NotImplemented
+    return library.backwards(t, self)
 
 
 @rule(reversed, DictVariable)
@@ -146,12 +168,28 @@ def advance_fixed(t, self):
     is_table = isinstance(source, DictVariable | SetVariable) and self.size not in (None, -1)
     if is_table and len(source.items) != self.size:
         kind = "dictionary" if isinstance(source, DictVariable) else "Set"
+        # It stays that way, whatever the size becomes.
+        self.size = -2
         t.raise_exception(RuntimeError, f"{kind} changed size during iteration")
     if self.index >= len(self.values):
         return None
     t.effects.count += 1
     self.index += 1
-    return self.values[self.index - 1]
+    value = self.values[self.index - 1]
+    return value if self.view is None else _viewed(t, self, value)
+
+
+def _viewed(t, self: FixedIterator, key) -> Variable:
+    """What a view gives for a key, as the dict is now."""
+    view = self.view
+    if self.seen != len(view.of.changes):
+        if list(view.of.items) != self.values:
+            raise GraphBreak("mutation", "the keys of a dict change as it is iterated", self.origin)
+        self.seen = len(view.of.changes)
+    row = view.of.items[key]
+    if view.kind == "items":
+        return t.new(TupleVariable(row))
+    return row[view.kind == "values"]
 
 
 @advances(EnumerateVariable)
@@ -217,7 +255,16 @@ def advance_generator(t, self):
     return step_generator(t, self, Constant(None))
 
 
-@rule((next, types.GeneratorType.__next__), IteratorVariable)
+# `__next__` of the iterators of C that have one of their own.
+_NEXT = tuple(
+    type(each).__next__
+    for each in (iter([]), iter(()), iter(range(0)), iter({}), iter({}.values()), iter({}.items()),
+                 iter(set()), iter(""), iter(b""), reversed([]), reversed({}), enumerate(()), zip(),
+                 map(len, ()), filter(None, ()), (_ for _ in ()))
+)  # fmt: skip
+
+
+@rule((next, *_NEXT), IteratorVariable)
 def next_(t, self, default=None):
     item = advance(t, self)
     if item is not None:
@@ -225,11 +272,7 @@ def next_(t, self, default=None):
     if default is not None:
         return default
     if isinstance(self, GeneratorVariable):
-        result = t.realize(self.result)
-        if not (isinstance(result, Constant) and result.value is None):
-            exception = t.exception(StopIteration)
-            exception.args = TupleVariable([result])
-            raise Raised(exception)
+        _stop(t, self)
     t.raise_exception(StopIteration)
 
 
@@ -250,12 +293,40 @@ def send(t, self, value):
         t.raise_exception(TypeError, "can't send non-None value to a just-started generator")
     item = step_generator(t, self, value)
     if item is None:
-        exception = t.exception(StopIteration)
-        exception.args = TupleVariable([self.result])
-        raise Raised(exception)
+        _stop(t, self)
     return item
 
 
-@rule((types.GeneratorType.throw, types.GeneratorType.close), GeneratorVariable)
-def throw(t, self, *args):
-    raise GraphBreak("generator", "throw() and close() of a generator")
+def _stop(t, generator: GeneratorVariable):
+    """The generator has returned: StopIteration with its value."""
+    exception = t.exception(StopIteration)
+    result = t.realize(generator.result)
+    if not (isinstance(result, Constant) and result.value is None):
+        exception.args = TupleVariable([result])
+    raise Raised(exception)
+
+
+@rule(types.GeneratorType.throw, GeneratorVariable)
+def throw(t, self, kind, value=None, traceback=None):
+    t.effects.count += 1
+    item = throw_into(t, self, exception_to_throw(t, kind, value))
+    if item is None:
+        _stop(t, self)
+    return item
+
+
+@rule(types.GeneratorType.close, GeneratorVariable)
+def close(t, self):
+    t.effects.count += 1
+    close_generator(t, self)
+    return Constant(None)
+
+
+@rule(getattr, GeneratorVariable)
+def generator_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key in ("__name__", "__qualname__"):
+        return Constant(getattr(self.function, key.strip("_")))
+    if key.startswith("gi_"):
+        raise GraphBreak("attribute", f"{key} of a generator")
+    return builtin_getattr(t, self, name, default)

@@ -8,6 +8,8 @@ from ..signals import GraphBreak
 from ..variables import (
     Constant,
     DictVariable,
+    InstanceDict,
+    MappingObject,
     ObjectVariable,
     SetVariable,
     Symbolic,
@@ -27,7 +29,7 @@ NONE = Constant(None)
 def getitem(t, self, key):
     found = dict_item(t, self, key_of(t, key))
     if found is None:
-        t.raise_exception(KeyError, t.constant(key))
+        t.raise_exception(KeyError, t.realize(key))
     return found
 
 
@@ -56,7 +58,7 @@ def _key_variable(t, key: Variable) -> Variable:
 def delitem(t, self, key):
     token = key_of(t, key)
     if dict_item(t, self, token) is None:
-        t.raise_exception(KeyError, t.constant(key))
+        t.raise_exception(KeyError, t.realize(key))
     t.effects.delete_item(self, token)
     return NONE
 
@@ -92,7 +94,7 @@ def pop(t, self, key, default=None):
     found = dict_item(t, self, token)
     if found is None:
         if default is None:
-            t.raise_exception(KeyError, t.constant(key))
+            t.raise_exception(KeyError, t.realize(key))
         return default
     t.effects.delete_item(self, token)
     return found
@@ -134,18 +136,22 @@ def copy(t, self):
 @rule(dict.update, DictVariable)
 def update(t, self, other=None, **kwargs):
     if other is not None:
-        for key, value in _pairs(t, t.realize(other)):
+        for key, value in pairs_of(t, t.realize(other)):
             setitem(t, self, key, value)
     for name, value in kwargs.items():
         setitem(t, self, Constant(name), value)
     return NONE
 
 
-def _pairs(t, other: Variable) -> list[tuple[Variable, Variable]]:
+def pairs_of(t, other: Variable) -> list[tuple[Variable, Variable]]:
     """What a dict is updated from: a mapping, or pairs."""
     if isinstance(other, DictVariable):
         t.complete(other)
         return list(other.items.values())
+    if isinstance(other, InstanceDict):
+        return iterate_pairs(t, other)
+    if isinstance(other, MappingObject) and other.cls.__iter__ is dict.__iter__:
+        return pairs_of(t, other.contents)
     if isinstance(other, ObjectVariable):
         if hasattr(other.type, "keys"):
             keys = iterate(t, apply(t, getattr, [other, Constant("keys")]))
@@ -158,6 +164,12 @@ def _pairs(t, other: Variable) -> list[tuple[Variable, Variable]]:
             t.raise_exception(ValueError, "dictionary update sequence element is no pair")
         pairs.append((items[0], items[1]))
     return pairs
+
+
+def iterate_pairs(t, other: Variable) -> list[tuple[Variable, Variable]]:
+    """The items of a mapping by its `items()`."""
+    pairs = iterate(t, apply(t, dict.items, [other]))
+    return [(pair.items[0], pair.items[1]) for pair in pairs]
 
 
 @rule(operator.ior, DictVariable)
@@ -316,7 +328,7 @@ def discard(t, self, item):
 @rule(set.remove, SetVariable)
 def remove(t, self, item):
     if key_of(t, item) not in self.items:
-        t.raise_exception(KeyError, t.constant(item))
+        t.raise_exception(KeyError, t.realize(item))
     return discard(t, self, item)
 
 

@@ -3,11 +3,14 @@
 import torch
 from torch.nn.modules import module as torch_module
 
-from ..attributes import static_lookup
+from ...package.modules import hook_kinds
+from ...package.source import Item, ValueAt
+from ..attributes import own_dict_source, static_lookup
 from ..invoke import CALL_RULES
 from ..operation import apply, call
+from ..polyfills.modules import call_with_hooks
 from ..signals import GraphBreak
-from ..variables import Constant, ObjectVariable, Variable
+from ..variables import Constant, DictVariable, ObjectVariable, TupleVariable, Variable
 from .table import rule
 
 _INSTANCE_HOOKS = (
@@ -20,18 +23,63 @@ _GLOBAL_HOOKS = (
 
 
 def call_module(t, value: ObjectVariable, args: list[Variable], kwargs: dict) -> Variable:
-    """`Module.__call__` of a module without hooks is its `forward`."""
+    """`Module.__call__`: forward hooks and `forward`."""
     caller, _ = static_lookup(value.cls, "__call__")
-    if caller is not torch.nn.Module.__call__ or value.live is None:
+    if caller is not torch.nn.Module.__call__:
         return NotImplemented
+    if has_global_hooks():
+        raise GraphBreak("hooks", "hooks for all modules")
+    t.guard("NO_GLOBAL_HOOKS", None)
+    forward = apply(t, getattr, [value, Constant("forward")])
+    if value.live is None:
+        _refuse_hooks_of_new(t, value)
+        return call(t, forward, args, kwargs)
+    _refuse_changed_hooks(t, value)
     own = value.live.__dict__
     if own.get("_compiled_call_impl") is not None:
         raise GraphBreak("hooks", "Module.compile() was called on it")
-    if any(own.get(name) for name in _INSTANCE_HOOKS) or has_global_hooks():
+    if not any(own.get(name) for name in _INSTANCE_HOOKS):
+        t.guard("NO_HOOKS", value.source)
+        return call(t, forward, args, kwargs)
+    if own["_backward_hooks"] or own["_backward_pre_hooks"] or own["_forward_hooks_always_called"]:
         raise GraphBreak("hooks", value.cls.__qualname__)
-    t.guard("NO_HOOKS", value.source)
-    t.guard("NO_GLOBAL_HOOKS", None)
-    return call(t, apply(t, getattr, [value, Constant("forward")]), args, kwargs)
+    t.guard("HOOKS", value.source, hook_kinds(value.live))
+    named = {name: (Constant(name), each) for name, each in kwargs.items()}
+    return t.inline_live(call_with_hooks, [
+        value, forward, _hooks(t, value, "_forward_pre_hooks"), _hooks(t, value, "_forward_hooks"),
+        t.new(TupleVariable(args)), t.new(DictVariable(named)),
+    ], {})  # fmt: skip
+
+
+def _hooks(t, value: ObjectVariable, registry: str) -> TupleVariable:
+    """The hooks of one kind, each with whether it takes keyword arguments. How many there are
+    and of which kind is guarded; their keys differ between processes."""
+    own = value.live.__dict__
+    with_kwargs = own[f"{registry}_with_kwargs"]
+    source = Item(own_dict_source(value), registry)
+    rows = [
+        TupleVariable([t.lazy(hook, ValueAt(source, index)), Constant(key in with_kwargs)])
+        for index, (key, hook) in enumerate(own[registry].items())
+    ]
+    return t.new(TupleVariable(rows))
+
+
+def _refuse_hooks_of_new(t, value: ObjectVariable) -> None:
+    """A module that the frame made has no hooks."""
+    for name in _INSTANCE_HOOKS:
+        held = t.realize(value.attributes[name]) if name in value.attributes else None
+        if getattr(getattr(held, "contents", held), "items", None):
+            raise GraphBreak("hooks", value.cls.__qualname__)
+
+
+def _refuse_changed_hooks(t, value: ObjectVariable) -> None:
+    """Hooks that the frame itself has added or removed are not followed."""
+    for name in _INSTANCE_HOOKS:
+        if name in value.attributes:
+            raise GraphBreak("hooks", value.cls.__qualname__)
+        registry = t.known_at(Item(own_dict_source(value), name))
+        if getattr(getattr(registry, "contents", registry), "changes", None):
+            raise GraphBreak("hooks", value.cls.__qualname__)
 
 
 def has_global_hooks() -> bool:

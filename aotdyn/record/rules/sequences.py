@@ -9,6 +9,7 @@ from ..signals import Raised
 from ..variables import (
     Constant,
     ListVariable,
+    ObjectVariable,
     RangeVariable,
     Sequence,
     SliceVariable,
@@ -34,6 +35,8 @@ def range_length(t, self):
 def _index(t, key: Variable):
     """A subscript as a Python int or slice."""
     key = t.realize(key)
+    if isinstance(key, ObjectVariable):
+        key = t.realize(apply(t, operator.index, [key]))
     if isinstance(key, SliceVariable):
         return t.constant(key)
     return operator.index(t.constant(key))
@@ -49,7 +52,7 @@ def _like(t, self: Sequence, items: list[Variable]) -> Variable:
 
 @rule((operator.getitem, list.__getitem__, tuple.__getitem__), ListVariable, TupleVariable)
 def getitem(t, self, key):
-    if not isinstance(t.realize(key), Constant | Symbolic | SliceVariable):
+    if not isinstance(t.realize(key), Constant | Symbolic | SliceVariable | ObjectVariable):
         return NotImplemented
     try:
         index = _index(t, key)
@@ -116,12 +119,20 @@ def mul(t, self, count):
     count = t.realize(count)
     if not isinstance(count, Constant | Symbolic):
         return NotImplemented
-    return _like(t, self, self.items * t.constant(count))
+    return _like(t, self, self.items * _count(t, self, count))
+
+
+def _count(t, self: Sequence, count: Variable) -> int:
+    times = t.constant(count)
+    if not isinstance(times, int):
+        name = type(times).__name__
+        t.raise_exception(TypeError, f"can't multiply sequence by non-int of type {name!r}")
+    return times
 
 
 @rule(operator.imul, ListVariable)
 def imul(t, self, count):
-    t.effects.set_items(self, self.items * t.constant(count))
+    t.effects.set_items(self, self.items * _count(t, self, count))
     return self
 
 
@@ -209,7 +220,7 @@ def pop(t, self, index=None):
 
 @rule(list.remove, ListVariable)
 def remove(t, self, item):
-    position = _find(t, self, item)
+    position = find_item(t, self, item)
     if position is None:
         t.raise_exception(ValueError, "list.remove(x): x not in list")
     t.effects.touch(self)
@@ -234,7 +245,10 @@ def copy(t, self):
     return t.wrap_list(list(self.items))
 
 
-def _find(t, self: Sequence, item: Variable, start: int = 0, stop: int | None = None) -> int | None:
+def find_item(
+    t, self: Sequence, item: Variable, start: int = 0, stop: int | None = None
+) -> int | None:
+    """The position of an item that equals the given one, None if there is none."""
     item = t.realize(item)
     for position in range(*slice(start, stop).indices(len(self.items))):
         each = t.realize(self.items[position])
@@ -247,9 +261,11 @@ def _find(t, self: Sequence, item: Variable, start: int = 0, stop: int | None = 
 def index(t, self, item, start=None, stop=None):
     first = 0 if start is None else t.constant(start)
     last = None if stop is None else t.constant(stop)
-    position = _find(t, self, item, first, last)
+    position = find_item(t, self, item, first, last)
     if position is None:
-        t.raise_exception(ValueError, "value is not in the sequence")
+        if isinstance(self, TupleVariable):
+            t.raise_exception(ValueError, "tuple.index(x): x not in tuple")
+        t.raise_exception(ValueError, f"{t.constant(item)!r} is not in list")
     return Constant(position)
 
 

@@ -16,6 +16,9 @@ RULES: dict[Any, dict[type, "Rule"]] = {}
 # How each kind of variable is advanced as an iterator: -> the next value, or None at the end.
 ADVANCE: dict[type, Callable] = {}
 
+# What calling each kind of variable does, besides functions, methods, classes and instances.
+CALLS: dict[type, Callable] = {}
+
 
 class Rule:
     """A registered function `f(t, *args, **kwargs)` and which arguments it takes.
@@ -67,6 +70,17 @@ def advances(*kinds: type) -> Callable[[Callable], Callable]:
     def register(function: Callable) -> Callable:
         for kind in kinds:
             ADVANCE[kind] = function
+        return function
+
+    return register
+
+
+def calls(*kinds: type) -> Callable[[Callable], Callable]:
+    """Registers what calling variables of these kinds does: f(t, variable, args, kwargs)."""
+
+    def register(function: Callable) -> Callable:
+        for kind in kinds:
+            CALLS[kind] = function
         return function
 
     return register

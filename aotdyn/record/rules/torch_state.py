@@ -4,8 +4,10 @@ covers; written both while tracing and, by a node, when the graph runs."""
 import torch
 
 from ..operation import apply
+from ..references import importable
 from ..signals import GraphBreak
-from ..variables import Constant, ObjectVariable, Variable
+from ..variables import Constant, Known, ObjectVariable, Variable
+from ..wrap import add_predicate, identity
 from .table import rule
 
 # Functions that tell the state. The STATE guard holds all that they depend on.
@@ -13,7 +15,7 @@ _READS = (
     "is_grad_enabled", "is_autocast_enabled", "get_autocast_dtype", "is_autocast_cache_enabled",
     "get_default_dtype", "are_deterministic_algorithms_enabled", "is_inference_mode_enabled",
     "get_autocast_gpu_dtype", "get_autocast_cpu_dtype", "is_autocast_cpu_enabled",
-    "is_deterministic_algorithms_warn_only_enabled", "is_anomaly_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
 )  # fmt: skip
 
 # Functions that change the state of this thread; they are nodes of the graph.
@@ -67,6 +69,11 @@ for _function, _value in (
     (torch.jit.is_scripting, False),
     (torch.jit.is_tracing, False),
     (torch._C._get_tracing_state, None),
+    # No mode or transform is active: frames under one are not traced.
+    (torch._C._len_torch_dispatch_stack, 0),
+    (torch._C._len_torch_function_stack, 0),
+    (torch._C._functorch.peek_interpreter_stack, None),
+    (torch._C._functorch.maybe_current_level, None),
     (torch.compiler.is_compiling, True),
     (torch.compiler.is_dynamo_compiling, True),
     (torch.compiler.is_exporting, False),
@@ -112,3 +119,13 @@ _info(torch.iinfo)
 @rule(getattr, InfoVariable)
 def info_getattr(t, self, name):
     return t.wrap_result(getattr(self.value, t.constant(name)))
+
+
+def _is_part_of_torch(value) -> bool:
+    """One of the objects that torch's C extension keeps its functions in."""
+    return type(value).__module__ == "torch._C" and importable(value) is not None
+
+
+add_predicate(
+    _is_part_of_torch, lambda t, value, source: Known(value, identity(t, value, source))
+)

@@ -23,7 +23,8 @@ from .iterators import (
     SequenceIterator,
     ZipVariable,
 )
-from .objects import DELETED, ExceptionVariable, ObjectVariable
+from .mappings import IdentityVariable, InstanceDict, MappingObject
+from .objects import DELETED, ExceptionVariable, HandledVariable, ObjectVariable
 from .tensor import Symbolic, TensorVariable
 
 __all__ = [
@@ -37,11 +38,15 @@ __all__ = [
     "FixedIterator",
     "FunctionVariable",
     "GeneratorVariable",
+    "HandledVariable",
+    "IdentityVariable",
+    "InstanceDict",
     "IteratorVariable",
     "Known",
     "Lazy",
     "ListVariable",
     "MapVariable",
+    "MappingObject",
     "MethodVariable",
     "Null",
     "ObjectVariable",

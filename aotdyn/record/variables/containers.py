@@ -74,9 +74,10 @@ class DictVariable(Variable):
     live: the dict itself where it existed before the frame. Such a dict is looked into key by
     key (`complete` is False) until something needs all of it. absent: keys known to be missing.
     changes: what was done to it since, in order: ("set", key), ("del", key), ("clear", None).
+    owner: the object whose contents these are, for an instance of a subclass of dict.
     """
 
-    __slots__ = ("items", "live", "complete", "absent", "changes", "factory", "cls")
+    __slots__ = ("items", "live", "complete", "absent", "changes", "owner", "cls")
 
     def __init__(self, items: dict | None = None, source: Source | None = None, live=None):
         super().__init__(source)
@@ -85,6 +86,7 @@ class DictVariable(Variable):
         self.complete = live is None
         self.absent: set = set()
         self.changes: list[tuple] = []
+        self.owner: Variable | None = None
         self.cls: type = dict
 
     @property

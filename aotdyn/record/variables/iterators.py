@@ -1,6 +1,7 @@
 """Iterators that the frame itself made. One that came in is a Lazy: advancing it breaks."""
 
 import types
+from typing import Any
 
 from .base import Variable
 
@@ -9,6 +10,11 @@ class IteratorVariable(Variable):
     """Base of all iterators. `next` is a rule; how to rebuild one is in `codegen`."""
 
     __slots__ = ()
+
+
+def iterator_type(cls: type) -> type:
+    """The type of `iter(value)` for the values of a builtin type."""
+    return type(iter(range(0) if cls is range else cls()))
 
 
 class SequenceIterator(IteratorVariable):
@@ -28,14 +34,15 @@ class SequenceIterator(IteratorVariable):
 
     @property
     def type(self) -> type:
-        return type(iter(self.of.type()))
+        return iterator_type(self.of.type)
 
 
 class FixedIterator(IteratorVariable):
     """Over values that are fixed when it is made: keys, values or items of a dict, characters of
-    a string, a set. of: what is iterated, to rebuild it."""
+    a string, a set. of: what is iterated, to rebuild it. view: the view of a dict that gives the
+    items for the keys in `values`; seen: how many changes of the dict are known."""
 
-    __slots__ = ("of", "values", "index", "size")
+    __slots__ = ("of", "values", "index", "size", "view", "seen")
 
     def __init__(self, of: Variable, values: list[Variable], size: int | None = None):
         super().__init__()
@@ -43,11 +50,13 @@ class FixedIterator(IteratorVariable):
         self.values = values
         self.index = 0
         self.size = size
+        self.view: Any = None
+        self.seen = 0
 
     @property
     def type(self) -> type:
         of = getattr(self.of, "of", self.of)
-        return type(reversed([])) if self.size == -1 else type(iter(of.type()))
+        return type(reversed([])) if self.size == -1 else iterator_type(of.type)
 
 
 class EnumerateVariable(IteratorVariable):
@@ -114,7 +123,9 @@ class GeneratorVariable(IteratorVariable):
     """A generator whose frame the tracer runs step by step. function, args: to make it anew
     when it has not started."""
 
-    __slots__ = ("frame", "started", "finished", "function", "args", "running", "result")
+    __slots__ = (
+        "frame", "started", "finished", "function", "args", "running", "result", "handled", "outer",
+    )  # fmt: skip
 
     def __init__(self, frame, function: Variable, args):
         super().__init__()
@@ -125,6 +136,9 @@ class GeneratorVariable(IteratorVariable):
         self.finished = False
         self.running = False
         self.result: Variable | None = None
+        # What its frame is handling while it waits, and what was handled outside when it began.
+        self.handled: Variable | None = None
+        self.outer: Variable | None = None
 
     @property
     def type(self) -> type:

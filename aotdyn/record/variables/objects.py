@@ -4,7 +4,6 @@ from typing import Any
 
 from ...package.source import Source
 from .base import Variable
-from .containers import TupleVariable
 
 DELETED = object()
 
@@ -33,12 +32,34 @@ class ObjectVariable(Variable):
 
 
 class ExceptionVariable(ObjectVariable):
-    """An exception that the traced program made. args: a tuple variable."""
+    """An exception. args: a tuple variable (a Lazy for one that existed before the frame, whose
+    cause and context are not modelled)."""
 
     __slots__ = ("args", "cause", "context")
 
-    def __init__(self, cls: type, args: TupleVariable):
-        super().__init__(cls)
-        self.args = args
+    def __init__(
+        self, cls: type, args: Variable, live: Any = None, source: Source | None = None
+    ):
+        super().__init__(cls, live, source)
+        self.args: Any = args
         self.cause: Variable | None = None
         self.context: Variable | None = None
+
+
+class HandledVariable(Variable):
+    """What a handler keeps on the stack: the exception that was handled before it began.
+
+    exception: what the handler handles; previous: what was handled before, or None. step: the
+    step of the root frame that raised. active: until the handler ends.
+    """
+
+    __slots__ = ("exception", "previous", "step", "active")
+
+    def __init__(
+        self, exception: ExceptionVariable, previous: ExceptionVariable | None, step: int
+    ):
+        super().__init__()
+        self.exception = exception
+        self.previous = previous
+        self.step = step
+        self.active = True

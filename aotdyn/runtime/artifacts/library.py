@@ -57,6 +57,7 @@ def load_parts(plan: Plan, files: Mapping[str, Any]) -> list[Callable[[Any], lis
 
 def _path(key: str, data: bytes | memoryview, external: bytes) -> str:
     """A path that the library can be loaded from; the same one each time."""
+    key += " with operators" if external else ""
     found = _paths.get(key)
     if found is None:
         # Operators behind the dispatcher are described in a file that must lie beside the library.

@@ -34,12 +34,14 @@ class _SymbolSource(Source):
 
 @dataclass(frozen=True)
 class Fakes:
-    """inputs: one fake tensor or SymInt for each input of the graph. known: how many guards the
-    environment has been given; those that follow are the compiler's own."""
+    """inputs: one fake tensor or SymInt for each input of the graph. symbols: those of the
+    environment by the graph's names. known: how many guards the environment has been given; those
+    that follow are the compiler's own."""
 
     mode: FakeTensorMode
     env: ShapeEnv
     inputs: list[Any]
+    symbols: dict[str, sympy.Symbol]
     known: int
 
     def added(self) -> list[Any]:
@@ -58,7 +60,7 @@ def fake_inputs(graph: Graph) -> Fakes:
             raise Refused(f"the recorded relation {relation} does not hold for the hints")
     known = len(env.guards)
     inputs = [_fake(mode, reader, item, graph.grad) for item in graph.inputs]
-    return Fakes(mode, env, inputs, known)
+    return Fakes(mode, env, inputs, symbols, known)
 
 
 def _symbol(env: ShapeEnv, symbol: Symbol) -> sympy.Symbol:

@@ -3,8 +3,9 @@ C++ compiler. Runs in a worker process; changes nothing that outlives the call."
 
 import contextlib
 import copy
+import ctypes
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -16,51 +17,31 @@ from torch._guards import TracingContext, tracing
 from torch._inductor import codecache, compile_fx, cpu_vec_isa
 from torch._inductor import config as inductor_config
 from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ...graph import Graph
 from ...plan import Constant, Plan
 from ...state import process_state, process_state_is
 from ..fx import graph_module
 from .adapter import adapter_text
+from .code import part_code
 from .fakes import Fakes, fake_inputs
 from .isa import ISAS
+from .jobs import Lowered, Options
 from .plans import plan_of
 from .refusal import Refused
-from .tensors_only import Interface, tensors_only, text
+from .tensors_only import Interface, expression, tensors_only, text
 
 PARTS = ("forward", "backward")
 
 
-@dataclass(frozen=True)
-class Options:
-    """How graphs are compiled. isas: the vector ISAs there is code for. fallback_random: random
-    operators give eager's numbers. inductor: further settings of Inductor, by name."""
-
-    isas: tuple[str, ...] = tuple(ISAS)
-    fallback_random: bool = True
-    inductor: tuple[tuple[str, Any], ...] = ()
-
-
 @dataclass
-class Part:
-    """The generated code of one part. kernels: by ISA. external: JSON about operators that are
-    called through the dispatcher."""
+class _Part:
+    """The generated code of one part. kernels: by ISA."""
 
     wrapper: str
     kernels: dict[str, str]
-    outputs: int
-    external: str = ""
-
-
-@dataclass
-class Lowered:
-    """A graph as code. text: the Python around the parts. files: the constants."""
-
-    plan: Plan
-    text: str
-    parts: list[Part]
-    files: dict[str, bytes] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    external: str
 
 
 def lower(graph: Graph, state: str, options: Options) -> Lowered:
@@ -90,14 +71,17 @@ class _Lowering:
     def __init__(self, graph: Graph, options: Options):
         self.graph = graph
         self.options = options
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, _Part] = {}
         self.interfaces: dict[str, Interface] = {}
         self.found: dict[str, Any] = {}
+        self.strides: list[tuple | None] = []
+        self.backward_examples: list[Any] = []
         self.fakes: Fakes = fake_inputs(graph)
 
     def run(self) -> Lowered:
         module = graph_module(self.graph)
         self._check_effects(module)
+        examples = [*self.fakes.inputs, *self._add_symbols(module)]
         with (
             tracing(TracingContext(self.fakes.mode)),
             functorch_config.patch(
@@ -109,10 +93,23 @@ class _Lowering:
             self._results_picked_up(),
             torch.set_grad_enabled(self.graph.grad and torch.is_grad_enabled()),
         ):
-            compile_fx.compile_fx(
-                copy.deepcopy(module), list(self.fakes.inputs), inner_compile=self._compile_part
-            )
+            compile_fx.compile_fx(module, examples, inner_compile=self._compile_part)
         return self._result()
+
+    def _add_symbols(self, module: torch.fx.GraphModule) -> list[torch.SymInt]:
+        """Makes each symbol that is only the size of something an input as well, the last ones:
+        some of torch's passes find symbols there only. `tensors_only` takes them away again."""
+        given = {item.value for item in self.graph.inputs if item.dtype == "int"}
+        first = next(node for node in module.graph.nodes if node.op != "placeholder")
+        added = []
+        for name, symbol in self.fakes.symbols.items():
+            if name not in given:
+                with module.graph.inserting_before(first):
+                    module.graph.placeholder(f"size_{name}")
+                hint = int(self.fakes.env.backed_var_to_val[symbol])
+                added.append(self.fakes.env.create_symintnode(symbol, hint=hint))
+        module.recompile()
+        return added
 
     def _check_effects(self, module: torch.fx.GraphModule) -> None:
         """A run on fakes: what it leaves changed in the process cannot be compiled, except the
@@ -130,9 +127,10 @@ class _Lowering:
         return {
             "fx_graph_cache": False,
             "fallback_random": self.options.fallback_random,
-            "cpp.dynamic_threads": True,
             "compile_threads": 1,
-            **dict(self.options.inductor),
+            **_mode(self.options.inductor),
+            "cpp.threads": self.options.threads,
+            "cpp.dynamic_threads": True,
         }
 
     @contextlib.contextmanager
@@ -165,7 +163,8 @@ class _Lowering:
         name = "backward" if kwargs.get("is_backward") else "forward"
         if name in self.parts:
             raise Refused("AOTAutograd made more than one graph")
-        module, tensors, interface = tensors_only(module, list(examples), self.fakes.mode)
+        arity = len(self.graph.inputs) if name == "forward" else len(examples)
+        module, tensors, interface = tensors_only(module, list(examples), self.fakes.mode, arity)
         flags = {
             key: kwargs[key]
             for key in ("is_inference", "is_backward", "graph_id", "get_decomp_fn")
@@ -173,7 +172,9 @@ class _Lowering:
         }
         kernels, first = {}, None
         for isa in self.options.isas:
-            code = _generate(copy.deepcopy(module), tensors, isa, flags)
+            with unset_fake_temporarily():  # constants are copied, too
+                own = copy.deepcopy(module)
+            code = _generate(own, tensors, isa, flags)
             if first is None:
                 first = code
             elif (code.wrapper, code.external, code.strides) != (
@@ -181,26 +182,42 @@ class _Lowering:
             ):  # fmt: skip
                 raise Refused(f"the code for {isa} is called in another way")
             kernels[isa] = code.kernels
-        self.parts[name] = Part(first.wrapper, kernels, first.outputs, first.external)
+        self.parts[name] = _Part(first.wrapper, kernels, first.external)
+        if name == "backward":  # there is no gradient for what `_add_symbols` has added
+            del interface.outputs[len(self.graph.inputs) :]
         self.interfaces[name] = interface
-        self._report_strides(interface, first.strides)
+        if name == "forward":
+            self._report_strides(interface, first.strides)
+        else:
+            self.backward_examples = list(examples)
         return _NotRun()
 
     def _report_strides(self, interface: Interface, strides: list[tuple | None]) -> None:
-        """The backward part is compiled for the strides that the forward part's outputs have."""
-        context = TracingContext.try_get()
-        if context is None or context.output_strides is None:
-            return
-        for how in interface.outputs:
-            found = strides[how[1]] if how[0] == "tensor" else None
-            context.output_strides.append(found and tuple(map(self._known_stride, found)))
+        """The backward part is compiled for the strides that the forward part's outputs have.
 
-    def _known_stride(self, stride: Any) -> Any:
-        expr = sympy.sympify(stride)
-        if expr.is_number:
-            return int(expr)
-        env = self.fakes.env
-        return env.create_symintnode(expr, hint=int(expr.xreplace(env.backed_var_to_val)))
+        AOTAutograd takes numbers only, those of the hints; see `_check_saved`.
+        """
+        self.strides = [strides[h[1]] if h[0] == "tensor" else None for h in interface.outputs]
+        context = TracingContext.try_get()
+        if context is not None and context.output_strides is not None:
+            hints = self.fakes.env.backed_var_to_val
+            for found in self.strides:
+                numbers = found and tuple(sympy.sympify(s).xreplace(hints) for s in found)
+                known = numbers and all(number.is_number for number in numbers)
+                context.output_strides.append(tuple(map(int, numbers)) if known else None)
+
+    def _check_saved(self, plan: Plan) -> None:
+        """What the backward part believes of saved tensors is so for all sizes, not for the hints
+        only. Raises Refused."""
+        first = len(plan.updated) + len(plan.outputs) + plan.bases
+        saved = self.strides[first : len(self.strides) - plan.ints]
+        for actual, example in zip(saved, self.backward_examples[plan.ints :]):
+            if actual is None or not isinstance(example, torch.Tensor):
+                continue
+            for size, mine, found in zip(example.shape, example.stride(), actual, strict=True):
+                difference = expression(mine) - sympy.sympify(found)
+                if expression(size) != 1 and self.fakes.env.simplify(difference) != 0:
+                    raise Refused("the layout of what is saved for backward depends on the sizes")
 
     def _result(self) -> Lowered:
         if "metadata" not in self.found:
@@ -213,16 +230,17 @@ class _Lowering:
                 file = f"constant{len(constants)}"
                 dtype = str(tensor.dtype).removeprefix("torch.")
                 constants.append(Constant(file, dtype, tuple(tensor.shape)))
-                data = tensor.reshape(-1).view(torch.uint8) if tensor.numel() else tensor
-                files[file] = data.numpy().tobytes()
+                files[file] = _bytes(tensor)
         plan = plan_of(self.graph, self.found, constants)
+        self._check_saved(plan)
         external = any(part.external for part in self.parts.values())
         conditions = self._conditions()
         written = adapter_text(self.interfaces, first, conditions)
         trains = "backward" in self.parts
         plan = replace(plan, external=external, forward=0, backward=1 if trains else -1)
         parts = [self.parts[name] for name in PARTS if name in self.parts]
-        return Lowered(plan, written, parts, files, list(map(text, conditions)))
+        code = tuple(part_code(part.wrapper, part.kernels, part.external) for part in parts)
+        return Lowered(plan, written, code, files, tuple(map(text, conditions)))
 
     def _conditions(self) -> list[Any]:
         """What the code relies on beyond the guards; checked at each call."""
@@ -232,12 +250,26 @@ class _Lowering:
         return [expr for expr in dict.fromkeys(found) if expr is not sympy.true]
 
 
+def _bytes(tensor: torch.Tensor) -> bytes:
+    """The contents of a contiguous tensor."""
+    size = tensor.numel() * tensor.element_size()
+    return ctypes.string_at(tensor.data_ptr(), size) if size else b""
+
+
+def _mode(given: dict[str, Any]) -> dict[str, Any]:
+    """Inductor's settings, of which torch.compile's `mode` stands for several."""
+    rest = {name: value for name, value in given.items() if name != "mode"}
+    if given.get("mode") in (None, "default"):
+        return rest
+    settings = torch._inductor.list_mode_options(given["mode"])
+    return {name: value for name, value in settings.items() if "cudagraph" not in name} | rest
+
+
 @dataclass
 class _Code:
     wrapper: str
     kernels: str
     external: str
-    outputs: int
     strides: list[tuple | None]
 
 
@@ -253,7 +285,7 @@ def _generate(
         if additional_files:
             raise Refused("Inductor made further files")
         strides = [_strides(output) for output in graph.graph_outputs]
-        found.append(_Code(wrapper, kernels, external or "", len(graph.graph_outputs), strides))
+        found.append(_Code(wrapper, kernels, external or "", strides))
         return ""
 
     vector = ISAS[isa].inductor()

@@ -10,7 +10,7 @@ from typing import Any
 import sympy
 import torch
 import torch.fx
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.utils._sympy.printers import PythonPrinter
 
 from .refusal import Refused
@@ -47,13 +47,13 @@ def text(expr: Any) -> str:
 
 
 def tensors_only(
-    module: torch.fx.GraphModule, examples: list[Any], mode: FakeTensorMode
+    module: torch.fx.GraphModule, examples: list[Any], mode: FakeTensorMode, arity: int
 ) -> tuple[torch.fx.GraphModule, list[torch.Tensor], Interface]:
     """The graph changed in place, the examples of its inputs, and what the caller has to do.
 
-    Raises Refused for an input or output that cannot be expressed.
+    arity: how many inputs the caller gives; those that follow must not be needed. Raises Refused for an input or output that cannot be expressed.
     """
-    work = _Rewriting(module, examples, mode)
+    work = _Rewriting(module, examples, mode, arity)
     work.rewrite_inputs()
     work.lift_constants()
     work.rewrite_outputs()
@@ -64,7 +64,13 @@ def tensors_only(
 
 
 class _Rewriting:
-    def __init__(self, module: torch.fx.GraphModule, examples: list[Any], mode: FakeTensorMode):
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        examples: list[Any],
+        mode: FakeTensorMode,
+        arity: int,
+    ):
         self.module = module
         self.graph = module.graph
         self.examples = examples
@@ -74,7 +80,7 @@ class _Rewriting:
             raise Refused("the graph has inputs without examples")
         self.first = next(n for n in self.graph.nodes if n.op != "placeholder")
         self.tensors: list[torch.Tensor] = []
-        self.interface = Interface(len(examples))
+        self.interface = Interface(arity)
         self.sources: dict[Any, tuple[int, str, int]] = {}
         self._find_symbols()
 
@@ -90,7 +96,7 @@ class _Rewriting:
                     if isinstance(expr, sympy.Symbol):
                         self.sources.setdefault(expr, (index, name, dim))
                         symbols.setdefault(str(expr), f"a[{index}].{name}({dim})")
-        for index, value in enumerate(self.examples):
+        for index, value in enumerate(self.examples[: self.interface.arity]):
             if isinstance(value, torch.SymInt):
                 expr = expression(value)
                 if isinstance(expr, sympy.Symbol):
@@ -139,9 +145,10 @@ class _Rewriting:
     def lift_constants(self) -> None:
         for node in [n for n in self.graph.nodes if n.op == "get_attr" and n.users]:
             value = _attribute(self.module, node.target)
-            if not isinstance(value, torch.Tensor) or value.is_quantized or value.is_sparse:
+            if type(value) is not torch.Tensor or value.is_quantized or value.is_sparse:
                 raise Refused(f"the graph holds a {type(value).__name__}")
-            value = value.detach().contiguous()
+            with unset_fake_temporarily():
+                value = value.detach().contiguous()
             with self.mode:
                 example = torch.empty(value.shape, dtype=value.dtype)
             with self.graph.inserting_before(self.first):

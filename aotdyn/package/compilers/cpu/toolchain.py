@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from ...errors import AotdynError
+from .. import Unavailable
 from ..cache import Cache, digest
 from .isa import ISAS, Isa
 from .refusal import Refused
@@ -39,7 +39,7 @@ _KERNEL_MATH = (
 _BASELINE = ISAS["scalar"]
 
 
-class NoCompiler(AotdynError):
+class NoCompiler(Unavailable):
     """There is no C++ compiler on this machine."""
 
 

@@ -1,0 +1,59 @@
+"""The gate: compiled artifacts are run against their graphs in clean processes, one for each
+vector ISA that this machine can run. What does not agree is not shipped.
+
+The comparison itself is the runtime's (`aotdyn/runtime/trial.py`): it loads artifacts as a served
+program does.
+"""
+
+from collections.abc import Sequence
+
+from ...archive import Artifact
+from ...schema import CODEC
+from ...values import decode, encode, from_bytes, to_bytes
+from .. import Job
+from ..cache import Cache, digest
+from ..worker import WorkerDied, Workers
+
+# What makes torch, and with it the runtime, use an ISA.
+_CAPABILITY = {"avx512": "avx512", "avx2": "avx2", "scalar": "default"}
+
+
+def check_artifacts(
+    artifacts: dict[str, tuple[Job, Artifact]], isas: Sequence[str], cache: Cache
+) -> dict[str, str]:
+    """The graphs that fail, and how. A pass is remembered for the same code."""
+    failed: dict[str, str] = {}
+    for isa in isas:
+        environment = {"ATEN_CPU_CAPABILITY": _CAPABILITY[isa]}
+        with Workers("aotdyn.runtime.trial", environment) as workers:
+            for id, (job, artifact) in artifacts.items():
+                if id in failed:
+                    continue
+                key = _key(job, artifact, isa)
+                if cache.path("passed", key) is not None:
+                    continue
+                answer = _ask(workers, job, artifact, isa)
+                if answer == "":
+                    cache.put("passed", key, b"")
+                elif answer is not None:
+                    failed[id] = f"{answer} (with {isa})"
+    return failed
+
+
+def _key(job: Job, artifact: Artifact, isa: str) -> str:
+    return digest(job.graph.id, job.state, isa, artifact.text, artifact.files["plan"])
+
+
+def _ask(workers: Workers, job: Job, artifact: Artifact, isa: str) -> str | None:
+    """What is wrong, "" if nothing is, None if this machine cannot run the ISA."""
+    files = {name: bytes(data) for name, data in artifact.files.items()}
+    files = {n: d for n, d in files.items() if not n.endswith(".so") or n == f"{isa}.so"}
+    graph = CODEC.encode(job.graph)
+    stored = encode((job.state, artifact.text, files, to_bytes(graph)))
+    try:
+        answer = decode(from_bytes(workers.run(to_bytes(stored))))
+    except WorkerDied as died:
+        return f"running it: {died}"
+    return answer
+
+

@@ -1,0 +1,147 @@
+"""Running generators that the frame itself made: to the next yield, or with an exception thrown
+in; and closing them."""
+
+from .invoke import run_inlined
+from .opcodes.control import Return
+from .operation import apply, call
+from .signals import GraphBreak, Raised
+from .variables import Constant, ExceptionVariable, GeneratorVariable, TupleVariable, Variable
+
+NONE = Constant(None)
+# The operand of RESUME behind the yield of a `yield from`.
+_YIELD_FROM = 2
+
+
+def step_generator(t, generator: GeneratorVariable, sent: Variable) -> Variable | None:
+    """Runs a generator to its next yield. Returns what it yields, None when it has returned;
+    its return value is then in `generator.result`."""
+    _check_idle(t, generator)
+    if generator.finished:
+        generator.result = NONE
+        return None
+    if generator.started:
+        generator.frame.push(sent)
+    return _run(t, generator, None)
+
+
+def throw_into(t, generator: GeneratorVariable, raised: ExceptionVariable) -> Variable | None:
+    """As `step_generator`, with an exception raised where the generator waits."""
+    _check_idle(t, generator)
+    if generator.finished or not generator.started:
+        generator.started = generator.finished = True
+        raise Raised(raised)
+    frame = generator.frame
+    if frame.instruction.opname == "RESUME" and frame.instruction.arg == _YIELD_FROM:
+        return _throw_on(t, generator, raised)
+    frame.index -= 1
+    return _run(t, generator, Raised(raised))
+
+
+def close_generator(t, generator: GeneratorVariable) -> None:
+    """Ends a generator by GeneratorExit."""
+    _check_idle(t, generator)
+    if generator.finished or not generator.started:
+        generator.started = generator.finished = True
+        return
+    try:
+        yielded = throw_into(t, generator, t.exception(GeneratorExit))
+    except Raised as raised:
+        if issubclass(raised.value.type, GeneratorExit | StopIteration):
+            return
+        raise
+    if yielded is not None:
+        t.raise_exception(RuntimeError, "generator ignored GeneratorExit")
+
+
+def _check_idle(t, generator: GeneratorVariable) -> None:
+    if generator.running:
+        t.raise_exception(ValueError, "generator already executing")
+
+
+def _throw_on(t, generator: GeneratorVariable, raised: ExceptionVariable) -> Variable | None:
+    """The generator waits in `yield from`: the inner iterator gets the exception first."""
+    frame = generator.frame
+    inner = t.realize(frame.stack[-1])
+    try:
+        if isinstance(inner, GeneratorVariable):
+            if issubclass(raised.type, GeneratorExit):
+                close_generator(t, inner)
+                error: ExceptionVariable | None = raised
+            else:
+                yielded = throw_into(t, inner, raised)
+                if yielded is not None:
+                    return yielded
+                error, result = None, inner.result
+        elif isinstance(inner.type, type) and hasattr(inner.type, "throw"):
+            raise GraphBreak("generator", f"throw() into a {inner.describe()}")
+        else:
+            error = raised
+    except Raised as other:
+        error = other.value
+        if issubclass(error.type, StopIteration):
+            args = t.realize(error.args).items
+            error, result = None, args[0] if args else NONE
+    frame.index -= 1
+    if error is not None:
+        return _run(t, generator, Raised(error))
+    # `yield from` is over: on behind its loop, with the value in place of the iterator.
+    frame.pop()
+    frame.push(result)
+    send = frame.decoded.instructions[frame.index - 1]
+    frame.index = frame.decoded.at[send.argval]
+    return _run(t, generator, None)
+
+
+def _run(t, generator: GeneratorVariable, raised: Raised | None) -> Variable | None:
+    """Runs the frame on. What the generator is handling while it waits is its own: it comes and
+    goes with it."""
+    frame, outer = generator.frame, t.handled
+    frame.caller = t.frame
+    generator.started = generator.running = True
+    if generator.handled is None:
+        generator.outer = outer
+    else:
+        t.handled = generator.handled
+    try:
+        outcome = run_inlined(t, frame, raised)
+    except Raised as error:
+        generator.finished = True
+        if issubclass(error.value.type, StopIteration):
+            _refuse_stop(t, error.value)
+        raise
+    except BaseException:
+        generator.finished = True
+        raise
+    finally:
+        generator.running = False
+        generator.handled = t.handled if t.handled is not generator.outer else None
+        t.handled = outer
+    if type(outcome) is Return:
+        generator.finished = True
+        generator.result = t.realize(outcome.value)
+        return None
+    return outcome.value
+
+
+def _refuse_stop(t, stop: ExceptionVariable) -> None:
+    """PEP 479: a StopIteration that leaves a generator becomes a RuntimeError."""
+    error = t.exception(RuntimeError, "generator raised StopIteration")
+    error.cause = error.context = stop
+    raise Raised(error) from None
+
+
+def exception_to_throw(t, kind: Variable, value: Variable | None) -> ExceptionVariable:
+    """The exception that `throw(kind, value)` raises."""
+    kind = t.realize(kind)
+    if not isinstance(kind, ExceptionVariable):
+        args = [] if value is None else [t.realize(value)]
+        if args and isinstance(args[0], ExceptionVariable):
+            kind = args[0]
+        elif args and isinstance(args[0], TupleVariable):
+            kind = t.realize(call(t, kind, args[0].items))
+        else:
+            given = [arg for arg in args if not (isinstance(arg, Constant) and arg.value is None)]
+            kind = t.realize(call(t, kind, given))
+    if not isinstance(kind, ExceptionVariable):
+        raise GraphBreak("exception", apply(t, type, [kind]).describe())
+    return kind

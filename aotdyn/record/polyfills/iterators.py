@@ -1,0 +1,319 @@
+"""The iterators of `itertools` in Python. What C does when the iterator is made is done when the
+function is called; what it does when it is advanced is done by the generator that is returned."""
+
+
+def chain(*iterables):
+    return _chain(iter(iterables))
+
+
+def chain_from_iterable(iterables):
+    return _chain(iter(iterables))
+
+
+def _chain(iterables):
+    for iterable in iterables:
+        for item in iterable:
+            yield item
+
+
+def islice(iterable, *bounds):
+    part = slice(*bounds)
+    for bound in (part.start, part.stop, part.step):
+        if bound is not None and (not isinstance(bound, int) or bound < 0):
+            raise ValueError(
+                "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize."
+            )
+    step = 1 if part.step is None else part.step
+    if step == 0:
+        raise ValueError("Step for islice() must be a positive integer or None.")
+    return _islice(iter(iterable), 0 if part.start is None else part.start, part.stop, step)
+
+
+def _islice(iterator, start, stop, step):
+    position = 0
+    wanted = start
+    while stop is None or wanted < stop:
+        while position <= wanted:
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            position += 1
+        yield item
+        wanted += step
+    # What lies before the end is taken from the iterator even when it is not wanted.
+    while stop is not None and position < stop:
+        try:
+            next(iterator)
+        except StopIteration:
+            return
+        position += 1
+
+
+def count(start=0, step=1):
+    return _count(start, step)
+
+
+def _count(value, step):
+    while True:
+        yield value
+        value = value + step
+
+
+def cycle(iterable):
+    return _cycle(iter(iterable))
+
+
+def _cycle(iterator):
+    saved = []
+    for item in iterator:
+        saved.append(item)
+        yield item
+    while saved:
+        for item in saved:
+            yield item
+
+
+def repeat(object, times=None):
+    return _repeat(object, times)
+
+
+def _repeat(item, times):
+    if times is None:
+        while True:
+            yield item
+    for _ in range(times):
+        yield item
+
+
+def accumulate(iterable, func=None, *, initial=None):
+    return _accumulate(iter(iterable), func, initial)
+
+
+def _accumulate(iterator, function, initial):
+    total = initial
+    if initial is None:
+        try:
+            total = next(iterator)
+        except StopIteration:
+            return
+    yield total
+    for item in iterator:
+        total = total + item if function is None else function(total, item)
+        yield total
+
+
+def takewhile(predicate, iterable):
+    return _takewhile(predicate, iter(iterable))
+
+
+def _takewhile(predicate, iterator):
+    for item in iterator:
+        if not predicate(item):
+            return
+        yield item
+
+
+def dropwhile(predicate, iterable):
+    return _dropwhile(predicate, iter(iterable))
+
+
+def _dropwhile(predicate, iterator):
+    for item in iterator:
+        if not predicate(item):
+            yield item
+            break
+    for item in iterator:
+        yield item
+
+
+def starmap(function, iterable):
+    return _starmap(function, iter(iterable))
+
+
+def _starmap(function, iterator):
+    for args in iterator:
+        yield function(*args)
+
+
+def filterfalse(predicate, iterable):
+    return _filterfalse(predicate, iter(iterable))
+
+
+def _filterfalse(predicate, iterator):
+    for item in iterator:
+        if not (item if predicate is None or predicate is bool else predicate(item)):
+            yield item
+
+
+def compress(data, selectors):
+    return _compress(iter(data), iter(selectors))
+
+
+def _compress(data, selectors):
+    for item, selected in zip(data, selectors):
+        if selected:
+            yield item
+
+
+def pairwise(iterable):
+    return _pairwise(iter(iterable))
+
+
+def _pairwise(iterator):
+    try:
+        left = next(iterator)
+    except StopIteration:
+        return
+    for right in iterator:
+        yield left, right
+        left = right
+
+
+def zip_longest(*iterables, fillvalue=None):
+    return _zip_longest([iter(each) for each in iterables], fillvalue)
+
+
+def _zip_longest(iterators, fill):
+    ended = [False] * len(iterators)
+    while iterators:
+        row = []
+        for index, iterator in enumerate(iterators):
+            item = fill
+            if not ended[index]:
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    ended[index] = True
+                    if all(ended):
+                        return
+            row.append(item)
+        yield tuple(row)
+
+
+def product(*iterables, repeat=1):
+    return _product([tuple(each) for each in iterables] * repeat)
+
+
+def _product(pools):
+    rows = [()]
+    for pool in pools:
+        rows = [(*row, item) for row in rows for item in pool]
+    for row in rows:
+        yield row
+
+
+def permutations(iterable, r=None):
+    pool = tuple(iterable)
+    return _permutations(pool, len(pool) if r is None else r)
+
+
+def _permutations(pool, size):
+    rows = [()]
+    for _ in range(size):
+        rows = [(*row, i) for row in rows for i in range(len(pool)) if i not in row]
+    for row in rows:
+        yield tuple([pool[i] for i in row])
+
+
+def combinations(iterable, r):
+    return _combinations(tuple(iterable), r, 1)
+
+
+def combinations_with_replacement(iterable, r):
+    return _combinations(tuple(iterable), r, 0)
+
+
+def _combinations(pool, size, gap):
+    rows = [()]
+    for _ in range(size):
+        rows = [
+            (*row, i)
+            for row in rows
+            for i in range(row[-1] + gap if row else 0, len(pool))
+        ]
+    for row in rows:
+        yield tuple([pool[i] for i in row])
+
+
+def tee(iterable, n=2):
+    iterator = iter(iterable)
+    waiting = [[] for _ in range(n)]
+    return tuple([_tee(iterator, mine, waiting) for mine in waiting])
+
+
+def _tee(iterator, mine, waiting):
+    while True:
+        if not mine:
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            for each in waiting:
+                each.append(item)
+        yield mine.pop(0)
+
+
+def groupby(iterable, key=None):
+    return Groups(iter(iterable), key)
+
+
+class Groups:
+    """Hands out (key, group); a group ends when the next one is asked for."""
+
+    def __init__(self, iterator, key):
+        self.iterator = iterator
+        self.key = key
+        self.serial = 0
+
+    def step(self):
+        self.item = next(self.iterator)
+        self.item_key = self.item if self.key is None else self.key(self.item)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.serial:
+            while self.item_key == self.group_key:
+                self.step()
+        else:
+            self.step()
+        self.serial += 1
+        self.group_key = self.item_key
+        return self.group_key, self.members(self.group_key, self.serial)
+
+    def members(self, key, serial):
+        while self.serial == serial and self.item_key == key:
+            yield self.item
+            try:
+                self.step()
+            except StopIteration:
+                return
+
+
+def call_until(function, sentinel):
+    """`iter(function, sentinel)`."""
+    while True:
+        value = function()
+        if value == sentinel:
+            return
+        yield value
+
+
+def by_index(sequence, first=0):
+    """`iter()` of an object that has only `__getitem__`."""
+    while True:
+        try:
+            item = sequence[first]
+        except (IndexError, StopIteration):
+            return
+        yield item
+        first += 1
+
+
+def backwards(sequence, size):
+    """`reversed()` of an object that has only `__len__` and `__getitem__`."""
+    while size:
+        size -= 1
+        yield sequence[size]

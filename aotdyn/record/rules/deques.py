@@ -1,0 +1,246 @@
+"""`collections.deque`: its methods are those of a list, with an end to grow beyond."""
+
+import operator
+from collections import deque
+
+from ...package.reference import Import
+from ...package.source import Attribute, Item
+from ..attributes import builtin_getattr
+from ..body import EFFECTS, BodyWriter, rebuilds
+from ..operation import apply, iterate
+from ..signals import GraphBreak
+from ..variables import Constant, SequenceIterator, Variable
+from ..variables.sequences import DequeVariable
+from ..wrap import wraps
+from .sequences import find_item
+from .table import advances, rule
+
+NONE = Constant(None)
+
+
+@wraps(deque)
+def _wrap(t, value: deque, source) -> Variable:
+    t.guard("TYPE", source, Import("collections", "deque"))
+    t.guard("LENGTH", source, len(value))
+    t.guard("EQUALS", Attribute(source, "maxlen"), value.maxlen)
+    variable = DequeVariable([], value.maxlen, source)
+    t.remember(value, variable)
+    variable.items = [t.lazy(item, Item(source, index)) for index, item in enumerate(value)]
+    return variable
+
+
+@rebuilds(DequeVariable)
+def _rebuild(w: BodyWriter, v: DequeVariable) -> str:
+    name = w.bind("queue", f"{w.ref(Import('collections', 'deque'))}((), {v.maxlen})")
+    w.known(v, name)
+    w.lines.append(f"{name}.extend([{', '.join(map(w.value, v.items))}])")
+    return name
+
+
+def _effect(w: BodyWriter, v: DequeVariable, target: str) -> list[str]:
+    items = ", ".join(map(w.value, v.items))
+    return [f"{target}.clear()", f"{target}.extend([{items}])"]
+
+
+EFFECTS[DequeVariable] = _effect
+
+
+@rule(deque)
+def make(t, self=None, maxlen=None):
+    limit = None if maxlen is None else t.constant(maxlen)
+    items = [] if self is None else iterate(t, self)
+    return t.new(DequeVariable(_bounded(items, limit), limit))
+
+
+def _bounded(items: list[Variable], limit: int | None, left: bool = False) -> list[Variable]:
+    if limit is None or len(items) <= limit:
+        return items
+    return items[:limit] if left else items[len(items) - limit :]
+
+
+def _set(t, self: DequeVariable, items: list[Variable], left: bool = False) -> Constant:
+    t.effects.set_items(self, _bounded(items, self.maxlen, left))
+    return NONE
+
+
+@rule(deque.append, DequeVariable)
+def append(t, self, item):
+    return _set(t, self, [*self.items, item])
+
+
+@rule(deque.appendleft, DequeVariable)
+def appendleft(t, self, item):
+    return _set(t, self, [item, *self.items], left=True)
+
+
+@rule(deque.extend, DequeVariable)
+def extend(t, self, items):
+    return _set(t, self, [*self.items, *iterate(t, items)])
+
+
+@rule(deque.extendleft, DequeVariable)
+def extendleft(t, self, items):
+    return _set(t, self, [*reversed(iterate(t, items)), *self.items], left=True)
+
+
+@rule(operator.iadd, DequeVariable)
+def iadd(t, self, items):
+    extend(t, self, items)
+    return self
+
+
+def _pop(method, index: int) -> None:
+    @rule(method, DequeVariable)
+    def pop(t, self):
+        if not self.items:
+            t.raise_exception(IndexError, "pop from an empty deque")
+        items = list(self.items)
+        item = items.pop(index)
+        _set(t, self, items)
+        return item
+
+
+_pop(deque.pop, -1)
+_pop(deque.popleft, 0)
+
+
+@rule(deque.clear, DequeVariable)
+def clear(t, self):
+    return _set(t, self, [])
+
+
+@rule(deque.reverse, DequeVariable)
+def reverse(t, self):
+    return _set(t, self, self.items[::-1])
+
+
+@rule(deque.rotate, DequeVariable)
+def rotate(t, self, steps=None):
+    count = 1 if steps is None else t.constant(steps)
+    if self.items:
+        count %= len(self.items)
+        _set(t, self, [*self.items[len(self.items) - count :],
+                       *self.items[: len(self.items) - count]])  # fmt: skip
+    return NONE
+
+
+@rule(deque.insert, DequeVariable)
+def insert(t, self, index, item):
+    if self.maxlen is not None and len(self.items) >= self.maxlen:
+        t.raise_exception(IndexError, "deque already at its maximum size")
+    items = list(self.items)
+    items.insert(t.constant(index), item)
+    return _set(t, self, items)
+
+
+@rule(deque.remove, DequeVariable)
+def remove(t, self, item):
+    position = find_item(t, self, item)
+    if position is None:
+        raise GraphBreak("exception", "deque.remove(x): x not in deque")
+    return _set(t, self, self.items[:position] + self.items[position + 1 :])
+
+
+@rule(deque.count, DequeVariable)
+def count(t, self, item):
+    return apply(t, list.count, [t.wrap_list(list(self.items)), item])
+
+
+@rule(deque.index, DequeVariable)
+def index(t, self, item, *bounds):
+    position = find_item(t, self, item, *map(t.constant, bounds))
+    if position is None:
+        raise GraphBreak("exception", "an item that is not in the deque")
+    return Constant(position)
+
+
+@rule((deque.copy, deque.__copy__), DequeVariable)
+def copy(t, self):
+    return t.new(DequeVariable(list(self.items), self.maxlen))
+
+
+@rule(getattr, DequeVariable)
+def get(t, self, name, default=None):
+    if t.constant(name) == "maxlen":
+        return Constant(self.maxlen)
+    return builtin_getattr(t, self, name, default)
+
+
+@rule((operator.getitem, deque.__getitem__), DequeVariable)
+def getitem(t, self, key):
+    position = t.constant(key)
+    if not isinstance(position, int):
+        t.raise_exception(TypeError, "sequence index must be integer, not 'slice'")
+    if not -len(self.items) <= position < len(self.items):
+        t.raise_exception(IndexError, "deque index out of range")
+    return self.items[position]
+
+
+@rule((operator.setitem, deque.__setitem__), DequeVariable)
+def setitem(t, self, key, value):
+    getitem(t, self, key)
+    items = list(self.items)
+    items[t.constant(key)] = value
+    return _set(t, self, items)
+
+
+@rule((operator.delitem, deque.__delitem__), DequeVariable)
+def delitem(t, self, key):
+    getitem(t, self, key)
+    items = list(self.items)
+    del items[t.constant(key)]
+    return _set(t, self, items)
+
+
+@rule(operator.contains, DequeVariable)
+def contains(t, self, item):
+    return Constant(find_item(t, self, item) is not None)
+
+
+def _compare(operation) -> None:
+    @rule(operation, DequeVariable)
+    def compare(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, DequeVariable):
+            return NotImplemented
+        return apply(t, operation, [t.wrap_list(list(self.items)), t.wrap_list(list(other.items))])
+
+
+for _operation in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+    _compare(_operation)
+
+
+class DequeIterator(SequenceIterator):
+    """Over a deque, which must not change meanwhile. items: as they were."""
+
+    __slots__ = ("items",)
+
+
+@rule(iter, DequeVariable)
+def iterator(t, self):
+    made = t.new(DequeIterator(self))
+    made.items = self.items
+    return made
+
+
+@advances(DequeIterator)
+def advance(t, self):
+    if self.exhausted or self.index >= len(self.items):
+        self.exhausted = True
+        return None
+    if self.of.items is not self.items:
+        self.exhausted = True
+        t.raise_exception(RuntimeError, "deque mutated during iteration")
+    t.effects.count += 1
+    self.index += 1
+    return self.items[self.index - 1]
+
+
+@rebuilds(DequeIterator)
+def _rebuild_iterator(w: BodyWriter, v: DequeIterator) -> str:
+    if v.of.items is not v.items:
+        raise GraphBreak("reconstruct", "an iterator of a deque that has changed", v.origin)
+    name = w.bind("iterator", f"iter({w.value(v.of)})")
+    if v.index or v.exhausted:
+        w.lines.append(f"for _ in range({v.index + v.exhausted}): next({name}, None)")
+    return name

@@ -1,0 +1,130 @@
+"""Exceptions as objects: making them, their attributes and their text."""
+
+import builtins
+import types
+from typing import Any
+
+from ..attributes import generic_setattr, lookup
+from ..invoke import CONSTRUCTORS
+from ..operation import call
+from ..signals import GraphBreak
+from ..variables import DELETED, Constant, ExceptionVariable, TupleVariable, Variable
+from .table import rule
+
+NONE = Constant(None)
+_CLASSES = [cls for cls in vars(builtins).values()
+            if isinstance(cls, type) and issubclass(cls, BaseException)]  # fmt: skip
+
+# Keyword arguments that exceptions of C take, by class.
+_KEYWORDS: dict[type, tuple[str, ...]] = {
+    AttributeError: ("name", "obj"),
+    NameError: ("name",),
+    ImportError: ("name", "path"),
+}
+# Classes whose arguments become attributes, or that hold other exceptions: not modelled.
+_STRUCTURED = (OSError, UnicodeError, SyntaxError, BaseExceptionGroup)
+
+
+def construct_exception(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
+    """An instance of an exception class, by its own `__init__` where it has one."""
+    if isinstance(cls.__new__, types.FunctionType):
+        raise GraphBreak("exception", f"{cls.__qualname__} has a __new__ of its own")
+    if issubclass(cls, _STRUCTURED) and (len(args) > 1 or issubclass(cls, BaseExceptionGroup)):
+        raise GraphBreak("exception", cls.__qualname__)
+    made = t.new(ExceptionVariable(cls, t.new(TupleVariable(args))))
+    init, _ = lookup(t, cls, "__init__")
+    if isinstance(init, types.WrapperDescriptorType):
+        _init(t, made, args, kwargs)
+    else:
+        call(t, t.class_attribute(made, "__init__"), args, kwargs)
+    return made
+
+
+def _init(t, self: ExceptionVariable, args: list[Variable], kwargs: dict) -> None:
+    """What `BaseException.__init__` and the like do."""
+    taken = next((names for cls, names in _KEYWORDS.items() if issubclass(self.cls, cls)), ())
+    if set(kwargs) - set(taken):
+        name = self.cls.__name__
+        t.raise_exception(TypeError, f"{name}() takes no keyword arguments")
+    self.args = t.new(TupleVariable(args))
+    self.attributes.update({name: t.realize(kwargs.get(name, NONE)) for name in taken})
+
+
+CONSTRUCTORS[BaseException] = construct_exception
+
+
+@rule(tuple({vars(cls)["__init__"] for cls in _CLASSES if "__init__" in vars(cls)}),
+      ExceptionVariable)  # fmt: skip
+def init(t, self, *args, **kwargs):
+    if self.live is not None:
+        raise GraphBreak("mutation", f"{self.cls.__qualname__}.__init__")
+    t.effects.count += 1
+    _init(t, self, list(args), kwargs)
+    return NONE
+
+
+@rule(setattr, ExceptionVariable)
+def set_(t, self, name, value):
+    key = t.constant(name)
+    setter = self.cls.__setattr__
+    if isinstance(setter, types.FunctionType):
+        call(t, t.class_attribute(self, "__setattr__"), [name, value])
+    elif key == "args" and self.live is None:
+        t.effects.count += 1
+        self.args = t.realize(value)
+        if not isinstance(self.args, TupleVariable):
+            raise GraphBreak("exception", "args that are no tuple")
+    elif key in ("__traceback__", "__cause__", "__context__") and self.live is None:
+        # Tracebacks of exceptions that the frame made are not modelled.
+        t.effects.count += 1
+        if key != "__traceback__":
+            setattr(self, key.strip("_"), t.realize(value))
+    elif key in ("args", "__cause__", "__context__", "__traceback__", "__suppress_context__"):
+        raise GraphBreak("mutation", f"{self.cls.__qualname__}.{key}")
+    else:
+        generic_setattr(t, self, key, value)
+    return NONE
+
+
+@rule(BaseException.__setattr__, ExceptionVariable)
+def set_plain(t, self, name, value):
+    generic_setattr(t, self, t.constant(name), value)
+    return NONE
+
+
+@rule(BaseException.with_traceback, ExceptionVariable)
+def with_traceback(t, self, traceback):
+    if self.live is not None:
+        raise GraphBreak("mutation", "the traceback of an exception")
+    return self
+
+
+@rule(BaseException.add_note, ExceptionVariable)
+def add_note(t, self, note):
+    held = self.attributes.get("__notes__")
+    if self.live is not None or (held is not None and held is not DELETED):
+        raise GraphBreak("mutation", "the notes of an exception")
+    t.effects.set_attribute(self, "__notes__", t.wrap_list([note]))
+    return NONE
+
+
+def _text(function: Any, method: str):
+    @rule(function, ExceptionVariable)
+    def text(t, self):
+        held, _ = lookup(t, self.cls, method)
+        if isinstance(held, types.FunctionType):
+            return NotImplemented
+        if self.live is not None:
+            # Its message may differ each time.
+            raise GraphBreak("builtin_call", f"the text of a {self.cls.__qualname__}")
+        items = t.realize(self.args).items
+        try:
+            values = [t.constant(item) for item in items]
+            result = getattr(self.cls.__new__(self.cls, *values), method)()
+        except (TypeError, AttributeError):
+            raise GraphBreak("exception", f"the text of a {self.cls.__qualname__}") from None
+        return Constant(result)
+
+
+_text(str, "__str__")
+_text(repr, "__repr__")

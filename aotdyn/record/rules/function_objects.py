@@ -1,0 +1,192 @@
+"""Functions, methods and cells as objects; wrappers and caches of `functools`; aliases in
+`operator`."""
+
+import functools
+import operator
+import sys
+import types
+
+from ...package.source import Attribute
+from ..attributes import function_getattr, function_setattr
+from ..folding import plain
+from ..operation import apply, call
+from ..signals import GraphBreak, NotConstant, Raised
+from ..variables import (
+    CellVariable,
+    Constant,
+    ExceptionVariable,
+    FunctionVariable,
+    Known,
+    MethodVariable,
+    TupleVariable,
+    Variable,
+)
+from ..wrap import wraps
+from .table import calls, rule
+
+NONE = Constant(None)
+
+# -- cells and methods ------------------------------------------------------------
+
+
+@rule(getattr, CellVariable)
+def cell_getattr(t, self, name, default=None):
+    if t.constant(name) != "cell_contents":
+        return NotImplemented
+    if self.content is None:
+        t.raise_exception(ValueError, "Cell is empty")
+    return self.content
+
+
+@rule(setattr, CellVariable)
+def cell_setattr(t, self, name, value):
+    if t.constant(name) != "cell_contents":
+        return NotImplemented
+    t.effects.set_cell(self, value)
+    return NONE
+
+
+@rule(types.MethodType)
+def make_method(t, function, self_):
+    return t.new(MethodVariable(t.realize(self_), t.realize(function)))
+
+
+@rule(types.FunctionType.__get__, FunctionVariable)
+def function_get(t, self, instance, owner=None):
+    instance = t.realize(instance)
+    if isinstance(instance, Constant) and instance.value is None:
+        return self
+    return t.new(MethodVariable(instance, self))
+
+
+# -- functools ------------------------------------------------------------
+
+
+@rule(functools.update_wrapper, FunctionVariable)
+def update_wrapper(t, self, wrapped, assigned=None, updated=None):
+    """Copies what names and documents a function to another one that the frame made."""
+    wrapped = t.realize(wrapped)
+    for given, usual in ((assigned, functools.WRAPPER_ASSIGNMENTS),
+                         (updated, functools.WRAPPER_UPDATES)):  # fmt: skip
+        if given is not None and t.constant(given) != usual:
+            return NotImplemented
+    if self.live is not None:
+        return NotImplemented
+    if not isinstance(wrapped, FunctionVariable):
+        return NotImplemented
+    for name in functools.WRAPPER_ASSIGNMENTS:
+        function_setattr(t, self, Constant(name), function_getattr(t, wrapped, Constant(name)))
+    for name, value in _own_attributes(t, wrapped).items():
+        t.effects.set_function_attribute(self, name, value)
+    t.effects.set_function_attribute(self, "__wrapped__", wrapped)
+    return self
+
+
+def _own_attributes(t, function: FunctionVariable) -> dict[str, Variable]:
+    """What was set on a function."""
+    found = {}
+    if function.live is not None:
+        own = t.realize(t.lazy(function.live.__dict__, Attribute(function.source, "__dict__")))
+        t.complete(own)
+        found = {name: value for name, (_, value) in own.items.items()}
+    special = {*functools.WRAPPER_ASSIGNMENTS}
+    return found | {k: v for k, v in function.attributes.items() if k not in special}
+
+
+class CachedVariable(Variable):
+    """A function under `functools.lru_cache` that existed before."""
+
+    __slots__ = ("live", "function")
+
+    def __init__(self, live, function: Variable, source):
+        super().__init__(source)
+        self.live = live
+        self.function = function
+
+    @property
+    def type(self) -> type:
+        return functools._lru_cache_wrapper
+
+    def describe(self) -> str:
+        return getattr(self.live, "__qualname__", "lru_cache")
+
+
+@wraps(functools._lru_cache_wrapper)
+def wrap_cached(t, value, source) -> Variable:
+    function = t.lazy(value.__wrapped__, Attribute(source, "__wrapped__"))
+    return CachedVariable(value, function, source)
+
+
+@calls(CachedVariable)
+def call_cached(t, self, args, kwargs):
+    """The function is run for what it depends on, and the cache asked for what it holds: where
+    both agree on a plain constant, that is the result in every process."""
+    try:
+        values = [plain(t.realize(arg)) for arg in args]
+        named = {name: plain(t.realize(arg)) for name, arg in kwargs.items()}
+        before = t.effects.count, len(t.graph.nodes)
+        result = t.realize(call(t, self.function, args, kwargs))
+        value = plain(result)
+    except NotConstant:
+        raise GraphBreak("builtin_call", f"the cached {self.describe()}") from None
+    if before != (t.effects.count, len(t.graph.nodes)):
+        raise GraphBreak("builtin_call", f"the cached {self.describe()} has effects")
+    held = self.live(*values, **named)
+    if type(held) is not type(value) or held != value or isinstance(held, list | dict | set):
+        raise GraphBreak("builtin_call", f"the cached {self.describe()}")
+    return result
+
+
+@rule(getattr, CachedVariable)
+def cached_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key == "__wrapped__":
+        return self.function
+    if key.startswith("cache_"):
+        raise GraphBreak("attribute", f"{self.describe()}.{key}")
+    return apply(t, getattr, [self.function, name, *([] if default is None else [default])])
+
+
+# -- operator ------------------------------------------------------------
+
+
+def _alias(name, meant) -> None:
+    @rule(name)
+    def aliased(t, *args, **kwargs):
+        return apply(t, meant, list(args), kwargs)
+
+
+for _name, _meant in (
+    (operator.inv, operator.invert),
+    (operator.concat, operator.add),
+    (operator.iconcat, operator.iadd),
+    (operator.pos, operator.pos),
+):
+    if _name is not _meant:
+        _alias(_name, _meant)
+
+
+@rule(operator.call)
+def operator_call(t, function, *args, **kwargs):
+    return call(t, function, list(args), kwargs)
+
+
+@rule(operator.length_hint)
+def length_hint(t, self, default=None):
+    try:
+        return apply(t, len, [self])
+    except Raised:
+        raise GraphBreak("builtin_call", "length_hint") from None
+
+
+# -- the exception that is handled ---------------------------------------------------------
+
+
+@rule(sys.exc_info)
+def exc_info(t):
+    handled = t.handled
+    traceback = t.unmodelled("traceback")
+    if not isinstance(handled, ExceptionVariable):
+        # A caller of the entry may be handling one.
+        return t.new(TupleVariable([t.unmodelled("type"), t.unmodelled("value"), traceback]))
+    return t.new(TupleVariable([Known(handled.type), handled, traceback]))

@@ -1,0 +1,133 @@
+"""`obj.__dict__` and `vars(obj)`: a dict whose items are the attributes of an object."""
+
+import builtins
+import operator
+
+from ..attributes import own_attribute, own_dict_source
+from ..operation import apply, key_of
+from ..signals import GraphBreak
+from ..variables import (
+    DELETED,
+    Constant,
+    DictVariable,
+    InstanceDict,
+    ObjectVariable,
+    Variable,
+)
+from .mappings import pairs_of
+from .table import rule
+
+NONE = Constant(None)
+
+
+def snapshot(t, self: InstanceDict) -> DictVariable:
+    """All attributes of the moment, as a dict that the frame made."""
+    owner = self.owner
+    found: dict = {}
+    if owner.live is not None and owner.source is not None:
+        live = t.realize(t.lazy(own_dict_of(owner), own_dict_source(owner)))
+        t.complete(live)
+        found.update(live.items)
+    for name, value in owner.attributes.items():
+        if value is DELETED:
+            found.pop(name, None)
+        elif name not in found and _is_slot(owner.cls, name):
+            continue
+        else:
+            found[name] = (Constant(name), value)
+    return t.new(DictVariable(found))
+
+
+def own_dict_of(owner: ObjectVariable) -> dict:
+    """The live dictionary of an object."""
+    return object.__getattribute__(owner.live, "__dict__")
+
+
+def _is_slot(cls: type, name: str) -> bool:
+    return any(name in vars(base).get("__slots__", ()) for base in cls.__mro__)
+
+
+def _find(t, self: InstanceDict, key: Variable) -> Variable | None:
+    name = key_of(t, key)
+    if type(name) is not str:
+        return None
+    return own_attribute(t, self.owner, name)
+
+
+@rule((operator.getitem, dict.__getitem__), InstanceDict)
+def getitem(t, self, key):
+    found = _find(t, self, key)
+    if found is None:
+        t.raise_exception(KeyError, t.realize(key))
+    return found
+
+
+@rule(dict.get, InstanceDict)
+def get(t, self, key, default=NONE):
+    found = _find(t, self, key)
+    return default if found is None else found
+
+
+@rule((operator.contains, dict.__contains__), InstanceDict)
+def contains(t, self, key):
+    return Constant(_find(t, self, key) is not None)
+
+
+@rule((operator.setitem, dict.__setitem__), InstanceDict)
+def setitem(t, self, key, value):
+    t.effects.set_attribute(self.owner, t.constant(key), value)
+    return NONE
+
+
+@rule((operator.delitem, dict.__delitem__), InstanceDict)
+def delitem(t, self, key):
+    getitem(t, self, key)
+    t.effects.delete_attribute(self.owner, t.constant(key))
+    return NONE
+
+
+@rule(dict.pop, InstanceDict)
+def pop(t, self, key, default=None):
+    found = _find(t, self, key)
+    if found is not None:
+        t.effects.delete_attribute(self.owner, t.constant(key))
+        return found
+    if default is None:
+        t.raise_exception(KeyError, t.realize(key))
+    return default
+
+
+@rule(dict.setdefault, InstanceDict)
+def setdefault(t, self, key, default=NONE):
+    found = _find(t, self, key)
+    if found is None:
+        setitem(t, self, key, default)
+        return default
+    return found
+
+
+@rule(dict.update, InstanceDict)
+def update(t, self, other=None, **kwargs):
+    pairs = [] if other is None else pairs_of(t, t.realize(other))
+    pairs += [(Constant(name), value) for name, value in kwargs.items()]
+    for key, value in pairs:
+        setitem(t, self, key, value)
+    return NONE
+
+
+def _on_snapshot(operation) -> None:
+    @rule(operation, InstanceDict)
+    def delegated(t, self, *args):
+        return apply(t, operation, [snapshot(t, self), *args])
+
+
+for _operation in (dict.keys, dict.values, dict.items, dict.copy, iter, len, bool, operator.eq,
+                   operator.ne, operator.or_):  # fmt: skip
+    _on_snapshot(_operation)
+
+
+@rule(builtins.vars, ObjectVariable)
+def vars_(t, self):
+    if not self.cls.__dictoffset__:
+        raise GraphBreak("attribute", "vars()")
+    return t.new(InstanceDict(self))

@@ -1,0 +1,188 @@
+"""Objects of C from `functools`, `operator` and `itertools`: made, called and advanced by
+polyfills, rebuilt as what they are."""
+
+import functools
+import itertools
+import operator
+
+from ...package.reference import Import
+from ...package.source import Attribute
+from ..body import BodyWriter, rebuilds
+from ..operation import advance, apply, call
+from ..polyfills import callables, iterators
+from ..signals import GraphBreak
+from ..variables import (
+    Constant,
+    DictVariable,
+    ObjectVariable,
+    TupleVariable,
+    Variable,
+)
+from ..variables.library import BuiltVariable, LibraryIterator, PartialVariable
+from ..wrap import wraps
+from .table import advances, calls, rule
+
+NONE = Constant(None)
+
+# -- functools.partial ------------------------------------------------------------
+
+
+@wraps(functools.partial)
+def wrap_partial(t, value: functools.partial, source) -> Variable:
+    t.guard("TYPE", source, Import("functools", "partial"))
+    function = t.lazy(value.func, Attribute(source, "func"))
+    args = t.realize(t.lazy(value.args, Attribute(source, "args")))
+    keywords = t.realize(t.lazy(value.keywords, Attribute(source, "keywords")))
+    t.complete(keywords)
+    kwargs = {key: item for key, (_, item) in keywords.items.items()}
+    return PartialVariable(functools.partial, function, args.items, kwargs, source)
+
+
+@rule(functools.partial)
+def make_partial(t, function, *args, **kwargs):
+    function = t.realize(function)
+    if type(function) is PartialVariable:
+        args = (*function.args, *args)
+        kwargs = {**function.kwargs, **kwargs}
+        function = function.function
+    return t.new(PartialVariable(functools.partial, function, list(args), kwargs))
+
+
+@calls(PartialVariable)
+def call_partial(t, self, args, kwargs):
+    return call(t, self.function, [*self.args, *args], {**self.kwargs, **kwargs})
+
+
+@rule(getattr, PartialVariable)
+def partial_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key == "func":
+        return self.function
+    if key == "args":
+        return t.new(TupleVariable(self.args))
+    if key == "keywords":
+        items = {name: (Constant(name), value) for name, value in self.kwargs.items()}
+        return t.new(DictVariable(items))
+    if key == "__class__":
+        return t.wrap_result(functools.partial)
+    if default is not None and not hasattr(functools.partial, key) and self.source is None:
+        return default
+    if key.startswith("__") or self.source is not None:
+        raise GraphBreak("attribute", f"partial.{key}")
+    t.raise_exception(AttributeError, f"'functools.partial' object has no attribute {key!r}")
+
+
+@rebuilds(PartialVariable)
+def rebuild_partial(w: BodyWriter, v: PartialVariable) -> str:
+    made = [w.value(v.function), *map(w.value, v.args)]
+    return w.bind("partial", f"{w.ref(Import('functools', 'partial'))}({_call(w, made, v)})")
+
+
+def _call(w: BodyWriter, args: list[str], v) -> str:
+    named = ", ".join(f"{name!r}: {w.value(value)}" for name, value in v.kwargs.items())
+    return ", ".join([*args, *([f"**{{{named}}}"] if named else [])])
+
+
+# -- objects that are called ------------------------------------------------------------
+
+
+def _built(maker, polyfill, cls=None) -> None:
+    @rule(maker)
+    def make(t, *args, **kwargs):
+        args = [t.realize(arg) for arg in args]
+        if not args:
+            return NotImplemented
+        return t.new(BuiltVariable(maker, cls or maker, args, kwargs, polyfill))
+
+
+for _name in ("itemgetter", "attrgetter", "methodcaller"):
+    _built(getattr(operator, _name), getattr(callables, _name))
+_built(functools.cmp_to_key, callables.cmp_to_key, type(functools.cmp_to_key(len)))
+
+
+@calls(BuiltVariable)
+def call_built(t, self, args, kwargs):
+    named = {name: (Constant(name), value) for name, value in self.kwargs.items()}
+    made = [TupleVariable(self.args), DictVariable(named)]
+    return t.inline_live(self.polyfill, [*made, *args], kwargs)
+
+
+@rebuilds(BuiltVariable)
+def rebuild_built(w: BodyWriter, v: BuiltVariable) -> str:
+    maker = w.ref(w.t.references.to(v.maker))
+    return w.bind(v.maker.__name__, f"{maker}({_call(w, list(map(w.value, v.args)), v)})")
+
+
+# -- iterators ------------------------------------------------------------
+
+
+def _iterator(cls, polyfill) -> None:
+    @rule(cls)
+    def make(t, *args, **kwargs):
+        return make_iterator(t, cls, polyfill, list(args), kwargs)
+
+
+def make_iterator(t, cls: type, polyfill, args: list[Variable], kwargs: dict) -> LibraryIterator:
+    """An iterator of a C class that a polyfill stands for."""
+    inner = t.realize(t.inline_live(polyfill, args, kwargs))
+    return t.new(LibraryIterator(cls, args, kwargs, inner))
+
+
+for _name in ("chain", "islice", "count", "cycle", "repeat", "accumulate", "takewhile",
+              "dropwhile", "starmap", "filterfalse", "compress", "pairwise", "zip_longest",
+              "product", "permutations", "combinations", "combinations_with_replacement",
+              "groupby"):  # fmt: skip
+    _iterator(getattr(itertools, _name), getattr(iterators, _name))
+
+
+@rule(itertools.chain.from_iterable)
+def chain_from_iterable(t, iterable):
+    return make_iterator(t, itertools.chain, iterators.chain_from_iterable, [iterable], {})
+
+
+@rule(itertools.tee)
+def tee(t, iterable, n=None):
+    return t.inline_live(iterators.tee, [iterable, *([] if n is None else [n])], {})
+
+
+@advances(LibraryIterator)
+def advance_library(t, self):
+    self.started = True
+    return advance(t, self.inner)
+
+
+@rebuilds(LibraryIterator)
+def rebuild_iterator(w: BodyWriter, v: LibraryIterator) -> str:
+    if v.started or v.cls.__module__ != "itertools":
+        raise GraphBreak("reconstruct", f"a {v.cls.__name__} that has started", v.origin)
+    if v.cls is itertools.chain and v.inner.args[0][0].origin != v.origin:
+        raise GraphBreak("reconstruct", "a chain", v.origin)
+    maker = w.ref(Import("itertools", v.cls.__name__))
+    return w.bind("iterator", f"{maker}({_call(w, list(map(w.value, v.args)), v)})")
+
+
+def by_index(t, value: ObjectVariable) -> Variable:
+    """`iter()` of an object that has only `__getitem__`."""
+    cls = type(iter(_ByIndex()))
+    inner = t.inline_live(iterators.by_index, [value], {})
+    return t.new(LibraryIterator(cls, [value], {}, t.realize(inner)))
+
+
+class _ByIndex:
+    def __getitem__(self, index):
+        raise IndexError
+
+
+def until(t, function: Variable, sentinel: Variable) -> Variable:
+    """`iter(function, sentinel)`."""
+    cls = type(iter(int, 0))
+    inner = t.inline_live(iterators.call_until, [function, sentinel], {})
+    return t.new(LibraryIterator(cls, [function, sentinel], {}, t.realize(inner)))
+
+
+def backwards(t, value: ObjectVariable) -> Variable:
+    """`reversed()` of an object that has only `__len__` and `__getitem__`."""
+    inner = t.inline_live(iterators.backwards, [value, apply(t, len, [value])], {})
+    return t.new(LibraryIterator(reversed, [value], {}, t.realize(inner)))
+
+

@@ -1,0 +1,168 @@
+"""Methods of dict, OrderedDict and defaultdict on instances of their subclasses: what the C
+implementation does, overridden methods of Python included where C calls them."""
+
+import collections
+import operator
+
+from ..invoke import allocate, dict_item
+from ..operation import apply, call, call_method
+from ..signals import GraphBreak
+from ..variables import Constant, DictVariable, Known, MappingObject, Variable
+from .mappings import pairs_of
+from .table import rule
+
+NONE = Constant(None)
+_BASES = (dict, collections.OrderedDict, collections.defaultdict)
+
+
+def methods(name: str) -> tuple:
+    """The C methods of that name of dict and its subclasses in C."""
+    return tuple({vars(base)[name]: None for base in _BASES if name in vars(base)})
+
+
+def overrides(cls: type, *names: str) -> bool:
+    """Whether a class has Python methods in place of these methods of C."""
+    return any(hasattr(getattr(cls, name, None), "__code__") for name in names)
+
+
+def _delegate(name: str) -> None:
+    """C's method does the same to the contents, whatever the class overrides."""
+    plain = getattr(dict, name)
+
+    @rule(methods(name), MappingObject)
+    def delegated(t, self, *args, **kwargs):
+        return apply(t, plain, [self.contents, *args], kwargs)
+
+
+for _name in ("__setitem__", "__delitem__", "__contains__", "__len__", "get", "clear", "keys",
+              "values", "items", "__iter__"):  # fmt: skip
+    _delegate(_name)
+
+
+def _delegate_unless_overridden(name: str) -> None:
+    """C's method of OrderedDict calls the overridden item methods."""
+    plain = getattr(dict, name)
+
+    @rule(methods(name), MappingObject)
+    def delegated(t, self, *args, **kwargs):
+        if issubclass(self.cls, collections.OrderedDict) and overrides(
+            self.cls, "__getitem__", "__setitem__", "__delitem__", "__contains__"
+        ):
+            raise GraphBreak("subclass", f"{self.cls.__qualname__}.{name}")
+        return apply(t, plain, [self.contents, *args], kwargs)
+
+
+for _name in ("pop", "setdefault"):
+    _delegate_unless_overridden(_name)
+
+
+@rule(methods("__getitem__"), MappingObject)
+def getitem(t, self, key):
+    found = _item(t, self, key)
+    if found is not None:
+        return found
+    if getattr(self.cls, "__missing__", None) is not None:
+        return call_method(t, self, "__missing__", [key], on_class=True)
+    return apply(t, operator.getitem, [self.contents, key])
+
+
+def _item(t, self: MappingObject, key: Variable) -> Variable | None:
+    if apply(t, operator.contains, [self.contents, key]).constant():
+        return apply(t, operator.getitem, [self.contents, key])
+    return None
+
+
+@rule(collections.defaultdict.__missing__, MappingObject)
+def missing(t, self, key):
+    factory = t.realize(apply(t, getattr, [self, Constant("default_factory")]))
+    if isinstance(factory, Constant) and factory.value is None:
+        t.raise_exception(KeyError, t.realize(key))
+    value = call(t, factory, [])
+    apply(t, operator.setitem, [self, key, value])
+    return value
+
+
+@rule((dict.update, dict.__init__), MappingObject)
+def update(t, self, *others, **kwargs):
+    return apply(t, dict.update, [self.contents, *others], kwargs)
+
+
+@rule((collections.OrderedDict.update, collections.OrderedDict.__init__), MappingObject)
+def update_ordered(t, self, other=None, **kwargs):
+    """C goes through `self[key] = value`."""
+    pairs = [] if other is None else pairs_of(t, t.realize(other))
+    pairs += [(Constant(name), value) for name, value in kwargs.items()]
+    for key, value in pairs:
+        apply(t, operator.setitem, [self, key, value])
+    return NONE
+
+
+@rule(collections.defaultdict.__init__, MappingObject)
+def init_default(t, self, factory=NONE, *others, **kwargs):
+    t.effects.set_attribute(self, "default_factory", t.realize(factory))
+    return apply(t, dict.update, [self.contents, *others], kwargs)
+
+
+@rule(collections.OrderedDict.move_to_end, MappingObject)
+def move_to_end(t, self, key, last=None):
+    if last is not None and not t.constant(last):
+        raise GraphBreak("unknown_operation", "move_to_end(last=False)")
+    value = apply(t, operator.getitem, [self.contents, key])
+    apply(t, operator.delitem, [self.contents, key])
+    apply(t, operator.setitem, [self.contents, key, value])
+    return NONE
+
+
+@rule(methods("popitem"), MappingObject)
+def popitem(t, self, last=None):
+    if last is not None and not t.constant(last):
+        raise GraphBreak("unknown_operation", "popitem(last=False)")
+    if overrides(self.cls, "__getitem__", "__delitem__"):
+        raise GraphBreak("subclass", f"{self.cls.__qualname__}.popitem")
+    return apply(t, dict.popitem, [self.contents])
+
+
+@rule(methods("copy"), MappingObject)
+def copy(t, self):
+    contents = apply(t, dict.copy, [self.contents])
+    if self.cls is collections.OrderedDict:
+        return t.new(MappingObject(self.cls, contents))
+    if self.cls is collections.defaultdict:
+        made = t.new(MappingObject(self.cls, contents))
+        factory = apply(t, getattr, [self, Constant("default_factory")])
+        made.attributes["default_factory"] = factory
+        return made
+    if self.cls.copy is dict.copy:
+        return contents
+    raise GraphBreak("subclass", f"{self.cls.__qualname__}.copy")
+
+
+def _equality(name: str, operation) -> None:
+    @rule(methods(name), MappingObject)
+    def equal(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, MappingObject | DictVariable):
+            return Constant(NotImplemented)
+        both = [self, other]
+        ordered = all(issubclass(each.type, collections.OrderedDict) for each in both)
+        left, right = (e.contents if isinstance(e, MappingObject) else e for e in both)
+        if ordered:
+            t.complete(left)
+            t.complete(right)
+            if list(left.items) != list(right.items):
+                return Constant(operation is operator.ne)
+        return apply(t, operation, [left, right])
+
+
+_equality("__eq__", operator.eq)
+_equality("__ne__", operator.ne)
+
+
+@rule(dict.__new__, Known)
+def new(t, self, *args, **kwargs):
+    return allocate(t, self.value)
+
+
+def known_item(t, self: MappingObject, key: str) -> Variable | None:
+    """An item by its plain key, whatever the class overrides."""
+    return dict_item(t, self.contents, key)

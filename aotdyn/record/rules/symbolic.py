@@ -1,0 +1,87 @@
+"""Numbers whose value is not fixed: what Python's builtins do with them stays symbolic."""
+
+import math
+import operator
+
+import torch
+
+from ..operation import apply
+from ..variables import Constant, Symbolic, TupleVariable, Variable
+from .table import rule
+
+
+@rule(int, Symbolic)
+def int_symbolic(t, self):
+    if self.type is bool:
+        return NotImplemented
+    return self if self.type is int else t.graph.call(torch.sym_int, [self], {})
+
+
+@rule(operator.index, Symbolic)
+def index_symbolic(t, self):
+    return self if self.type is int else NotImplemented
+
+
+@rule(float, Symbolic)
+def float_symbolic(t, self):
+    return self if self.type is float else t.graph.call(torch.sym_float, [self], {})
+
+
+@rule((math.floor, math.ceil, math.trunc), Symbolic)
+def whole(t, self):
+    return self if self.type is int else NotImplemented
+
+
+@rule(round, Symbolic)
+def round_symbolic(t, self, digits=None):
+    if digits is not None:
+        return NotImplemented
+    return self if self.type is int else t.graph.call(round, [self], {})
+
+
+@rule(divmod, Symbolic)
+def divmod_symbolic(t, self, other):
+    parts = [apply(t, each, [self, other]) for each in (operator.floordiv, operator.mod)]
+    return t.new(TupleVariable(parts))
+
+
+@rule(math.sqrt, Symbolic)
+def sqrt(t, self):
+    if self.type is bool or not t.shapes.holds(self.value >= 0):
+        return NotImplemented
+    return t.graph.call(torch._sym_sqrt, [self], {})
+
+
+@rule(operator.pow, Symbolic)
+def power(t, self, exponent):
+    """A fixed exponent; of what may be negative only whole ones, which give real numbers."""
+    exponent = t.realize(exponent)
+    if not isinstance(exponent, Constant) or exponent.type not in (int, float):
+        return NotImplemented
+    if self.type is bool or not -_HIGHEST_POWER <= exponent.value <= _HIGHEST_POWER:
+        return NotImplemented
+    whole = exponent.type is int and exponent.value >= 0
+    if not whole and not t.shapes.holds(self.value > 0):
+        return NotImplemented
+    if not whole and self.type is int:
+        # A float, computed as Python does.
+        self = apply(t, float, [self])
+        exponent = Constant(float(exponent.value))
+    return t.graph.call(operator.pow, [self, exponent], {})
+
+
+_HIGHEST_POWER = 8
+
+
+def extreme(t, operation, items: list[Variable]) -> Variable | None:
+    """`max` or `min` of ints of which some are symbolic; None for anything else."""
+    items = [t.realize(item) for item in items]
+    if not any(isinstance(item, Symbolic) for item in items):
+        return None
+    if not all(isinstance(item, Symbolic | Constant) and item.type is int for item in items):
+        return None
+    function = torch.sym_max if operation is max else torch.sym_min
+    result = items[0]
+    for item in items[1:]:
+        result = apply(t, function, [result, item])
+    return result

@@ -1,0 +1,86 @@
+"""Objects of C classes that their constructor's arguments describe, and iterators of the library
+whose work a polyfill does."""
+
+from types import FunctionType
+from typing import Any
+
+from ...package.source import Source
+from .base import Variable
+from .iterators import IteratorVariable
+
+
+class BuiltVariable(Variable):
+    """An immutable object that `maker(*args, **kwargs)` gives: `operator.itemgetter(0)`.
+
+    cls: its type. polyfill: what calling it does, called with `args` in a tuple, `kwargs` in a
+    dict, and the arguments of the call.
+    """
+
+    __slots__ = ("maker", "cls", "args", "kwargs", "polyfill")
+
+    def __init__(
+        self, maker: Any, cls: type, args: list[Variable], kwargs: dict[str, Variable],
+        polyfill: FunctionType,
+    ):  # fmt: skip
+        super().__init__()
+        self.maker = maker
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+        self.polyfill = polyfill
+
+    @property
+    def type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return self.cls.__qualname__
+
+
+class PartialVariable(Variable):
+    """`functools.partial`. args: variables; kwargs: by name."""
+
+    __slots__ = ("cls", "function", "args", "kwargs")
+
+    def __init__(
+        self, cls: type, function: Variable, args: list[Variable], kwargs: dict[str, Variable],
+        source: Source | None = None,
+    ):  # fmt: skip
+        super().__init__(source)
+        self.cls = cls
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+
+    @property
+    def type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return "partial"
+
+
+class LibraryIterator(IteratorVariable):
+    """An iterator of a C class. inner: what a polyfill gave, advanced in its place.
+
+    args, kwargs: make it anew as long as it has not been advanced.
+    """
+
+    __slots__ = ("cls", "args", "kwargs", "inner", "started")
+
+    def __init__(
+        self, cls: type, args: list[Variable], kwargs: dict[str, Variable], inner: Variable
+    ):
+        super().__init__()
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+        self.inner = inner
+        self.started = False
+
+    @property
+    def type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return self.cls.__qualname__

@@ -1,0 +1,63 @@
+"""Instances of dict subclasses, and the own dictionary of an object."""
+
+from typing import Any
+
+from ...package.source import Source
+from .base import Known, Variable
+from .containers import DictVariable
+from .objects import ObjectVariable
+
+
+class MappingObject(ObjectVariable):
+    """An instance of a subclass of dict, OrderedDict and defaultdict among them.
+
+    contents: what it holds as a dict, whatever methods its class overrides. attributes: as for
+    any object.
+    """
+
+    __slots__ = ("contents",)
+
+    def __init__(self, cls: type, contents: DictVariable, live: Any = None,
+                 source: Source | None = None):  # fmt: skip
+        super().__init__(cls, live, source)
+        self.contents = contents
+        contents.owner = self
+
+
+class IdentityVariable(Variable):
+    """`id(of)`: its value is not known, but it can stand as a key for the object."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Variable):
+        super().__init__()
+        self.of = of
+
+    @property
+    def type(self) -> type:
+        return int
+
+    @property
+    def key(self) -> tuple:
+        """The same for the same object."""
+        return (id, id(self.of.value)) if isinstance(self.of, Known) else (id, self.of)
+
+    def describe(self) -> str:
+        return "id()"
+
+
+class InstanceDict(Variable):
+    """`owner.__dict__`: reads and writes go to the attributes of the owner."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: ObjectVariable):
+        super().__init__()
+        self.owner = owner
+
+    @property
+    def type(self) -> type:
+        return dict
+
+    def describe(self) -> str:
+        return f"{self.owner.cls.__qualname__}.__dict__"

@@ -1,0 +1,47 @@
+"""Instances of subclasses of list and tuple, and deques."""
+
+from collections import deque
+from typing import Any
+
+from ...package.source import Source
+from .containers import ListVariable, Sequence
+from .objects import ObjectVariable
+
+
+class HeldList(ListVariable):
+    """What an instance of a list subclass holds. owner: that instance."""
+
+    __slots__ = ("owner",)
+    owner: "SequenceObject"
+
+
+class SequenceObject(ObjectVariable):
+    """An instance of a subclass of list or tuple.
+
+    contents: what it holds, whatever methods its class overrides. attributes: as for any object.
+    """
+
+    __slots__ = ("contents",)
+
+    def __init__(self, cls: type, contents: Sequence, live: Any = None,
+                 source: Source | None = None):  # fmt: skip
+        super().__init__(cls, live, source)
+        self.contents = contents
+        if isinstance(contents, HeldList):
+            contents.owner = self
+
+    @property
+    def base(self) -> type:
+        """The class of C that holds the items."""
+        return list if issubclass(self.cls, list) else tuple
+
+
+class DequeVariable(Sequence):
+    """A `collections.deque`; `maxlen` is an int or None."""
+
+    __slots__ = ("maxlen",)
+    python = deque
+
+    def __init__(self, items, maxlen: int | None, source: Source | None = None):
+        super().__init__(items, source)
+        self.maxlen = maxlen

@@ -1,0 +1,54 @@
+"""The JIT's Inductor: the jobs, the cache and the loader of the target `cpu`, for one graph."""
+
+import atexit
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from ..package.compilers import Job, Unavailable
+from ..package.compilers.cpu.build import Builder
+from ..package.compilers.cpu.jobs import Options
+from ..package.errors import PackageError
+from ..package.graph import Graph, python_source
+from . import logs
+from .artifacts import load_graph
+from .artifacts.library import usable_isas
+from .link import link_text
+
+
+def inductor_graph(graph: Graph, state: str, options: dict[str, Any]) -> Callable | None:
+    """The compiled callable of a graph; None if it has to run eagerly, which is logged."""
+    if any(item.device not in ("", "cpu") for item in graph.inputs):
+        return None
+    try:
+        builder = _builder(json.dumps(options, sort_keys=True, default=repr))
+        built = builder.build([Job(graph, state)])
+        artifact = built.artifacts.get(graph.id)
+        if artifact is not None:
+            return load_graph(artifact, cache(lambda: _eager(graph)))
+        reason = built.refusals.get(graph.id, "")
+    except (Unavailable, PackageError) as error:
+        reason = str(error)
+    _say(f"a graph runs eagerly: {reason}")
+    return None
+
+
+@cache
+def _say(line: str) -> None:
+    """Each line once."""
+    logs.warn(line)
+
+
+def _eager(graph: Graph) -> Callable[..., tuple]:
+    text, names = python_source(graph)
+    return link_text(text, "graph", names)
+
+
+@cache
+def _builder(options: str) -> Builder:
+    """One for each set of options; its workers stay for the next graph."""
+    given = {"isas": usable_isas()[:1], **json.loads(options)}
+    builder = Builder(Options.of(given))
+    atexit.register(builder.workers.close)
+    return builder

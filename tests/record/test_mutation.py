@@ -1,0 +1,1207 @@
+"""One thing changes after a program was traced: the variant must notice, in this process and as
+served from a package; never a stale answer.
+
+A case is a generator. It yields (function, arguments) to be traced, then changes one thing and
+yields None (or new arguments), as often as it likes; after each change the traced function must
+agree with plain Python. `mp` undoes the changes.
+"""
+
+import dataclasses
+import enum
+import functools
+import sys
+import types
+
+import pytest
+import torch
+from torch import nn
+
+import aotdyn
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
+from tests.conftest import assert_agree, perform
+
+CASES: list = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Base:
+    bias = 3
+
+    def scale(self, x):
+        return x * self.factor
+
+    def shift(self, x):
+        return x + self.bias
+
+
+class Scaler(Base):
+    kind = "scaler"
+    table = {"a": 1, "b": 2}
+    factors = [2, 3]
+
+    def __init__(self, factor=2):
+        self.factor = factor
+
+    def scale(self, x):
+        return super().scale(x) + 1
+
+    @property
+    def double(self):
+        return self.factor * 2
+
+    @staticmethod
+    def plain(x):
+        return x - 1
+
+    @classmethod
+    def of_class(cls, x):
+        return x + cls.bias
+
+    @functools.cached_property
+    def slow(self):
+        return self.factor * 5
+
+
+class Other(Scaler):
+    def scale(self, x):
+        return x * 100
+
+
+class Middle:
+    bias = 11
+
+    def scale(self, x):
+        return x * 1000
+
+
+class Slotted:
+    __slots__ = ("a", "b")
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+@dataclasses.dataclass
+class Options:
+    factor: float = 1.5
+    flag: bool = True
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.drop = nn.Dropout(0.5)
+        self.scale = 2.0
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x):
+        return self.drop(self.linear(x)) * self.scale + self.count
+
+
+FACTOR = 2
+NAMES = ["a", "b"]
+MODES = {"fast": 1, "slow": 2}
+
+
+def helper(x):
+    return x + 1
+
+
+def helper_of_two(x, y=2, *, z=3):
+    return x * y + z
+
+
+def with_defaults(x, y=torch.nn.functional.relu):
+    return y(x)
+
+
+def answers(self, name):
+    if name.startswith("__"):
+        return object.__getattribute__(self, name)
+    return 6
+
+
+def close(n):
+    def inner(x):
+        return x * n
+
+    return inner
+
+
+closed = close(4)
+
+X = torch.arange(3.0) - 1
+
+
+# -- classes ------------------------------------------------------------
+
+
+@case
+def method_replaced(mp):
+    yield (lambda x, o: o.scale(x)), (X, Scaler())
+    mp.setattr(Scaler, "scale", lambda self, x: x * 7)
+    yield
+
+
+@case
+def method_of_a_base_replaced(mp):
+    yield (lambda x, o: o.shift(x)), (X, Scaler())
+    mp.setattr(Base, "shift", lambda self, x: x * 7)
+    yield
+
+
+@case
+def method_reached_by_super_replaced(mp):
+    yield (lambda x, o: o.scale(x)), (X, Scaler())
+    mp.setattr(Base, "scale", lambda self, x: x * 7)
+    yield
+
+
+@case
+def method_added_below(mp):
+    yield (lambda x, o: o.shift(x)), (X, Scaler())
+    mp.setattr(Scaler, "shift", lambda self, x: x * 7, raising=False)
+    yield
+
+
+@case
+def method_hidden_by_an_instance_attribute(mp):
+    o = Scaler()
+    yield (lambda x, o: o.shift(x)), (X, o)
+    o.shift = lambda x: x * 9
+    yield (X, o)
+
+
+@case
+def class_attribute_changed(mp):
+    yield (lambda x, o: x + o.bias), (X, Scaler())
+    mp.setattr(Base, "bias", 4)
+    yield
+    mp.setattr(Base, "bias", 4.0)
+    yield
+    mp.setattr(Scaler, "bias", 5, raising=False)
+    yield
+
+
+@case
+def class_attribute_hidden_by_an_instance(mp):
+    o = Scaler()
+    yield (lambda x, o: x + o.bias), (X, o)
+    o.bias = 8
+    yield (X, o)
+
+
+@case
+def class_attribute_becomes_a_property(mp):
+    yield (lambda x, o: x + o.bias), (X, Scaler())
+    mp.setattr(Base, "bias", property(lambda self: 9))
+    yield
+
+
+@case
+def instance_attribute_hidden_by_a_new_property(mp):
+    yield (lambda x, o: x + o.factor), (X, Scaler())
+    mp.setattr(Scaler, "factor", property(lambda self: 9), raising=False)
+    yield
+
+
+@case
+def property_replaced(mp):
+    yield (lambda x, o: x + o.double), (X, Scaler())
+    mp.setattr(Scaler, "double", property(lambda self: 9))
+    yield
+    mp.setattr(Scaler, "double", 12)
+    yield
+
+
+@case
+def static_method_replaced(mp):
+    yield (lambda x, o: o.plain(x)), (X, Scaler())
+    mp.setattr(Scaler, "plain", staticmethod(lambda x: x * 5))
+    yield
+    mp.setattr(Scaler, "plain", lambda self, x: x + self.factor)
+    yield
+
+
+@case
+def static_method_becomes_a_method(mp):
+    def anything(*args):
+        return args[-1] * len(args)
+
+    mp.setattr(Scaler, "plain", staticmethod(anything))
+    yield (lambda x, o: o.plain(x)), (X, Scaler())
+    mp.setattr(Scaler, "plain", anything)
+    yield
+
+
+@case
+def class_method_replaced(mp):
+    yield (lambda x, o: o.of_class(x)), (X, Scaler())
+    mp.setattr(Scaler, "of_class", classmethod(lambda cls, x: x * 5))
+    yield
+    mp.setattr(Scaler, "of_class", lambda self, x: x * self.factor)
+    yield
+
+
+@case
+def cached_property_filled(mp):
+    o = Scaler()
+    yield (lambda x, o: x + o.slow), (X, Scaler())
+    o.slow = 77
+    yield (X, o)
+
+
+@case
+def special_method_added(mp):
+    yield (lambda x, o: x + 1 if o else x - 1), (X, Scaler())
+    mp.setattr(Scaler, "__bool__", lambda self: False, raising=False)
+    yield
+
+
+@case
+def length_added(mp):
+    yield (lambda x, o: x + 1 if o else x - 1), (X, Scaler())
+    mp.setattr(Base, "__len__", lambda self: 0, raising=False)
+    yield
+
+
+@case
+def equality_added(mp):
+    yield (lambda x, o, p: x + 1 if o == p else x - 1), (X, Scaler(), Scaler())
+    mp.setattr(Scaler, "__eq__", lambda self, other: True)
+    yield
+
+
+@case
+def getattr_added(mp):
+    def fn(x, o):
+        return x + getattr(o, "missing", 5)
+
+    yield fn, (X, Scaler())
+    mp.setattr(Scaler, "__getattr__", answers, raising=False)
+    yield
+
+
+@case
+def getattribute_added(mp):
+    yield (lambda x, o: x + o.factor), (X, Scaler())
+    mp.setattr(Scaler, "__getattribute__", answers, raising=False)
+    yield
+
+
+@case
+def setattr_added(mp):
+    def fn(x, o):
+        o.factor = 5
+        return x + o.factor
+
+    yield fn, (X, Scaler())
+    mp.setattr(
+        Scaler, "__setattr__", lambda self, n, v: object.__setattr__(self, n, v + 1), raising=False
+    )
+    yield
+
+
+@case
+def missing_attribute_added_to_the_class(mp):
+    yield (lambda x, o: x + 1 if hasattr(o, "extra") else x), (X, Scaler())
+    mp.setattr(Base, "extra", 1, raising=False)
+    yield
+
+
+@case
+def missing_attribute_added_to_the_instance(mp):
+    o = Scaler()
+    yield (lambda x, o: x + 1 if hasattr(o, "extra") else x), (X, o)
+    o.extra = None
+    yield (X, o)
+
+
+@case
+def attribute_read_from_the_class(mp):
+    yield (lambda x: x + Scaler.bias), (X,)
+    mp.setattr(Scaler, "bias", 6, raising=False)
+    yield
+
+
+@case
+def attribute_missing_on_the_class(mp):
+    yield (lambda x: x + getattr(Scaler, "extra", 1)), (X,)
+    mp.setattr(Base, "extra", 6, raising=False)
+    yield
+
+
+@case
+def dict_of_a_class_changed(mp):
+    yield (lambda x, o: x + o.table["a"]), (X, Scaler())
+    mp.setitem(Scaler.table, "a", 5)
+    yield
+    mp.setattr(Scaler, "table", {"a": 9})
+    yield
+
+
+@case
+def list_of_a_class_changed(mp):
+    yield (lambda x, o: x * o.factors[1] + len(o.factors)), (X, Scaler())
+    mp.setattr(Scaler, "factors", [2, 3, 4])
+    yield
+
+
+@case
+def class_of_an_object_changed(mp):
+    o = Scaler()
+    yield (lambda x, o: o.scale(x)), (X, o)
+    o.__class__ = Other
+    yield (X, o)
+    yield (X, Other())
+
+
+@case
+def bases_changed(mp):
+    cls = type("Late", (Scaler,), {})
+    o = cls()
+    yield (lambda x, o: o.shift(x) + o.bias), (X, o)
+    cls.__bases__ = (Middle, Scaler)
+    yield (X, o)
+
+
+@case
+def class_between_defines_the_method_later(mp):
+    cls = type("Lower", (type("Between", (Base,), {}),), {"factor": 2})
+    yield (lambda x, o: o.scale(x)), (X, cls())
+    cls.__bases__[0].scale = lambda self, x: x * 50
+    yield
+
+
+@case
+def constructor_replaced(mp):
+    yield (lambda x: x * Scaler(4).factor), (X,)
+
+    def init(self, factor):
+        self.factor = factor + 1
+
+    mp.setattr(Scaler, "__init__", init)
+    yield
+
+
+@case
+def constructor_added(mp):
+    class_ = type("Empty", (), {"factor": 1})
+    yield (lambda x, c: x * c().factor), (X, class_)
+    class_.__init__ = lambda self: setattr(self, "factor", 5)
+    yield
+
+
+@case
+def call_added(mp):
+    yield (lambda x, o: x + 1 if callable(o) else x), (X, Scaler())
+    mp.setattr(Scaler, "__call__", lambda self: 1, raising=False)
+    yield
+
+
+@case
+def class_global_replaced(mp):
+    yield (lambda x: x * Scaler(4).factor), (X,)
+    mp.setitem(globals(), "Scaler", Options)
+    yield
+
+
+@case
+def slots(mp):
+    o = Slotted(1, 2.0)
+    yield (lambda x, o: x * o.a + o.b), (X, o)
+    yield (X, Slotted(1, 3.0))
+    o.b = -0.0
+    yield (X, o)
+
+
+@case
+def data_class(mp):
+    o = Options()
+    yield (lambda x, o: x * o.factor if o.flag else x), (X, o)
+    o.flag = False
+    yield (X, o)
+    yield (X, Options(flag=1))
+
+
+@case
+def enum_member(mp):
+    def fn(x, mode):
+        return x + 1 if mode is Mode.FAST else x - getattr(mode, "value", 7)
+
+    yield fn, (X, Mode.FAST)
+    yield (X, Mode.SLOW)
+    yield (X, Options.flag)
+
+
+# -- functions ------------------------------------------------------------
+
+
+@case
+def global_function_replaced(mp):
+    yield (lambda x: helper(x)), (X,)
+    mp.setitem(globals(), "helper", lambda x: x * 9)
+    yield
+
+
+@case
+def code_of_a_function_replaced(mp):
+    yield (lambda x: helper(x)), (X,)
+    mp.setattr(helper, "__code__", (lambda x: x * 9).__code__)
+    yield
+
+
+@case
+def code_of_a_method_replaced(mp):
+    yield (lambda x, o: o.shift(x)), (X, Scaler())
+    mp.setattr(Base.shift, "__code__", (lambda self, x: x * 9).__code__)
+    yield
+
+
+@case
+def defaults_changed(mp):
+    yield (lambda x: helper_of_two(x)), (X,)
+    mp.setattr(helper_of_two, "__defaults__", (5,))
+    yield
+    mp.setattr(helper_of_two, "__kwdefaults__", {"z": 9})
+    yield
+    mp.setitem(helper_of_two.__kwdefaults__, "z", 10)
+    yield
+
+
+@case
+def default_that_is_a_function(mp):
+    yield (lambda x: with_defaults(x)), (X,)
+    mp.setattr(with_defaults, "__defaults__", (torch.sigmoid,))
+    yield
+
+
+@case
+def own_defaults_changed(mp):
+    def fn(x, y=2, *, z=3):
+        return x * y + z
+
+    yield fn, (X,)
+    fn.__defaults__ = (7,)
+    yield
+    fn.__kwdefaults__ = {"z": 8}
+    yield
+
+
+@case
+def closure_cell_changed(mp):
+    n = 2
+
+    def fn(x):
+        return x * n
+
+    yield fn, (X,)
+    n = 5
+    yield
+    n = 5.0
+    yield
+    n = True
+    yield
+
+
+@case
+def cell_of_an_inlined_function_changed(mp):
+    yield (lambda x: closed(x)), (X,)
+    mp.setattr(closed.__closure__[0], "cell_contents", 6)
+    yield
+
+
+@case
+def closure_passed_as_argument(mp):
+    yield (lambda x, f: f(x)), (X, close(3))
+    yield (X, close(4))
+    yield (X, helper)
+    yield (X, torch.sin)
+
+
+@case
+def attribute_put_on_a_function(mp):
+    yield (lambda x: x + 1 if hasattr(helper, "flag") else x), (X,)
+    mp.setattr(helper, "flag", 1, raising=False)
+    yield
+
+
+@case
+def attribute_of_a_function_changed(mp):
+    mp.setattr(helper, "flag", 1, raising=False)
+    yield (lambda x: x + helper.flag), (X,)
+    mp.setattr(helper, "flag", 2)
+    yield
+
+
+@case
+def partial_changed(mp):
+    yield (lambda x, f: f(x)), (X, functools.partial(helper_of_two, y=3))
+    yield (X, functools.partial(helper_of_two, y=4))
+    yield (X, functools.partial(helper_of_two, z=4))
+
+
+@case
+def bound_method_passed(mp):
+    o = Scaler()
+    yield (lambda x, f: f(x)), (X, o.shift)
+    yield (X, Scaler.plain)
+    yield (X, o.scale)
+
+
+@case
+def bound_method_is_itself(mp):
+    m, n = Scaler().shift, Scaler().shift
+    yield (lambda x, f, g: x + 1 if f is g else x), (X, m, m)
+    yield (X, m, n)
+
+
+# -- globals and modules ------------------------------------------------------------
+
+
+@case
+def global_value_changed(mp):
+    yield (lambda x: x * FACTOR), (X,)
+    mp.setitem(globals(), "FACTOR", 3)
+    yield
+    mp.setitem(globals(), "FACTOR", 3.0)
+    yield
+    mp.delitem(globals(), "FACTOR")
+    yield
+
+
+@case
+def global_containers_changed(mp):
+    yield (lambda x: x * len(NAMES) + MODES["fast"]), (X,)
+    mp.setitem(globals(), "NAMES", ["a"])
+    yield
+    mp.setitem(MODES, "fast", 5)
+    yield
+
+
+@case
+def builtin_hidden(mp):
+    yield (lambda x: x * abs(-2)), (X,)
+    mp.setitem(globals(), "abs", lambda v: 9)
+    yield
+
+
+@case
+def module_attribute_changed(mp):
+    module = sys.modules[__name__]
+    yield (lambda x: x * module.FACTOR), (X,)
+    mp.setattr(module, "FACTOR", 8)
+    yield
+
+
+@case
+def module_attribute_added(mp):
+    yield (lambda x: x * getattr(types, "extra", 2)), (X,)
+    mp.setattr(types, "extra", 8, raising=False)
+    yield
+
+
+@case
+def torch_function_patched(mp):
+    yield (lambda x: torch.relu(x)), (X,)
+    mp.setattr(torch, "relu", lambda x: x * 3)
+    yield
+
+
+@case
+def imported_in_the_function(mp):
+    def fn(x):
+        from types import SimpleNamespace
+
+        return x * len(SimpleNamespace.__name__)
+
+    yield fn, (X,)
+    mp.setattr(types, "SimpleNamespace", Scaler)
+    yield
+
+
+@case
+def module_replaced(mp):
+    def fn(x):
+        import types as t
+
+        return x * getattr(t, "number", 1)
+
+    yield fn, (X,)
+    replaced = types.ModuleType("types")
+    replaced.number = 5
+    mp.setitem(sys.modules, "types", replaced)
+    yield
+
+
+# -- modules ------------------------------------------------------------
+
+
+@case
+def training_flag(mp):
+    block = Block()
+    yield (lambda x, m: m(x)), (X, block)
+    block.eval()
+    yield (X, block)
+    block.train()
+    block.drop.eval()
+    yield (X, block)
+
+
+@case
+def forward_hook(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    handle = block.linear.register_forward_hook(lambda m, i, o: o * 2)
+    yield (X, block)
+    handle.remove()
+    yield (X, block)
+    block.register_forward_pre_hook(lambda m, i: (i[0] + 1,))
+    yield (X, block)
+
+
+@case
+def global_hook(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    handle = nn.modules.module.register_module_forward_hook(lambda m, i, o: o * 2)
+    try:
+        yield (X, block)
+    finally:
+        handle.remove()
+
+
+@case
+def forward_replaced(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    mp.setattr(Block, "forward", lambda self, x: x)
+    yield (X, block)
+
+
+@case
+def forward_put_on_the_instance(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    block.linear.forward = lambda x: x * 2
+    yield (X, block)
+
+
+@case
+def module_call_replaced(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    mp.setattr(nn.Linear, "__call__", lambda self, x: x, raising=False)
+    yield (X, block)
+
+
+@case
+def submodule_replaced(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    block.linear = nn.Identity()
+    yield (X, block)
+    block.linear = nn.Linear(3, 3, bias=False)
+    yield (X, block)
+
+
+@case
+def parameters_replaced(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    block.linear.weight = nn.Parameter(torch.ones(3, 3))
+    yield (X, block)
+    block.linear.bias = None
+    yield (X, block)
+    block.linear.weight.requires_grad_(False)
+    yield (X, block)
+    block.double()
+    yield (X.double(), block)
+
+
+@case
+def parameter_hidden_in_the_dictionary(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    block.linear.__dict__["weight"] = torch.ones(3, 3)
+    yield (X, block)
+
+
+@case
+def module_constant_changed(mp):
+    block = Block().eval()
+    yield (lambda x, m: m(x)), (X, block)
+    block.scale = 3.0
+    yield (X, block)
+    block.scale = torch.tensor(3.0)
+    yield (X, block)
+    del block._buffers["count"]
+    block.count = 5
+    yield (X, block)
+
+
+@case
+def sequential_changed(mp):
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    yield (lambda x, m: m(x)), (X, model)
+    model.append(nn.Sigmoid())
+    yield (X, model)
+    model[1] = nn.Tanh()
+    yield (X, model)
+    yield (X, nn.Sequential(nn.ReLU(), nn.Linear(3, 3)))
+
+
+@case
+def module_list_changed(mp):
+    def fn(x, layers):
+        for layer in layers:
+            x = layer(x)
+        return x + len(layers)
+
+    layers = nn.ModuleList([nn.Linear(3, 3), nn.ReLU()])
+    yield fn, (X, layers)
+    layers.insert(0, nn.Tanh())
+    yield (X, layers)
+    del layers[1]
+    yield (X, layers)
+
+
+@case
+def shared_parameters(mp):
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    yield (lambda x, m: m(x)), (X, model)
+    model[1].weight = nn.Parameter(torch.ones(3, 3))
+    yield (X, model)
+    same = nn.Linear(3, 3)
+    yield (X, nn.Sequential(same, same))
+
+
+# -- tensors ------------------------------------------------------------
+
+
+@case
+def tensor_properties(mp):
+    def fn(x):
+        y = x * 2 if x.requires_grad else x + 1
+        return y.sum() if x.dtype == torch.float32 else y
+
+    x = torch.ones(4, 4)
+    yield fn, (x,)
+    yield (x.double(),)
+    yield (torch.ones(4, 4, requires_grad=True),)
+    yield (torch.ones(4, 4).t()[:2],)
+    yield (torch.ones(4),)
+    yield (torch.ones(4, 4, dtype=torch.int64),)
+    yield (nn.Parameter(x),)
+    yield (x.T,)
+    yield (x.expand(2, 4, 4)[0],)
+    yield (torch.ones(4, 4, dtype=torch.complex64).conj(),)
+
+
+@case
+def strides_decide(mp):
+    def fn(x):
+        return x + 1 if x.is_contiguous() else x.stride(0) * x
+
+    yield fn, (torch.ones(4, 4),)
+    yield (torch.ones(4, 4).t(),)
+    yield (torch.ones(8, 8)[::2, ::2],)
+
+
+@case
+def storage_offset(mp):
+    base = torch.arange(8.0)
+    yield (lambda x: x + x.storage_offset()), (base[0:3],)
+    yield (base[2:5],)
+
+
+@case
+def same_tensor_twice(mp):
+    def fn(x, y):
+        x.add_(1)
+        return x * y
+
+    a = torch.ones(3)
+    yield fn, (a.clone(), torch.ones(3))
+    yield (a, a)
+    yield (a.clone(), torch.ones(3))
+
+
+@case
+def same_tensor_then_two(mp):
+    def fn(x, y):
+        x.add_(1)
+        return x * y if x is y else x - y
+
+    a = torch.ones(3)
+    yield fn, (a, a)
+    yield (a.clone(), a.clone())
+
+
+@case
+def overlapping_views(mp):
+    def fn(x, y):
+        x.add_(1)
+        return x * y
+
+    base = torch.arange(6.0)
+    yield fn, (base[:3].clone(), base[3:].clone())
+    yield (base[:3], base[1:4])
+    yield (base[:3], base[:3])
+
+
+@case
+def attribute_put_on_a_tensor(mp):
+    x = torch.ones(3)
+    yield (lambda x: x + 1 if hasattr(x, "mark") else x), (x,)
+    y = torch.ones(3)
+    y.mark = 1
+    yield (y,)
+
+
+@case
+def tensor_grad(mp):
+    x = torch.ones(3, requires_grad=True)
+    yield (lambda x: x * 2 if x.grad is None else x + x.grad), (x,)
+    x.grad = torch.ones(3)
+    yield (x,)
+
+
+@case
+def leaf(mp):
+    x = torch.ones(3, requires_grad=True)
+    yield (lambda x: x * 2 if x.is_leaf else x + 1), (x,)
+    yield (x.clone().detach().requires_grad_(False),)
+
+
+@case
+def tensor_subclass(mp):
+    class Marked(torch.Tensor):
+        def __deepcopy__(self, memo):
+            return self
+
+    yield (lambda x: x * 2 if type(x) is torch.Tensor else x + 1), (torch.ones(3),)
+    yield (torch.ones(3).as_subclass(Marked),)
+
+
+# -- plain values and containers ------------------------------------------------------------
+
+
+@case
+def scalars(mp):
+    def fn(x, v):
+        return x * 2 if v else x + 1
+
+    yield fn, (X, 1)
+    for value in (True, 1.0, 0, False, 0.0, -0.0, float("nan"), "", "a", b"", None, 2, [], [0]):
+        yield (X, value)
+
+
+@case
+def floats(mp):
+    def fn(x, v):
+        return torch.full((2,), v) / 0.0 + x[:2]
+
+    yield fn, (X, 0.0)
+    yield (X, -0.0)
+    yield (X, float("nan"))
+    yield (X, float("inf"))
+
+
+@case
+def int_and_bool(mp):
+    def fn(x, v):
+        return x + v if type(v) is int else x - 1
+
+    yield fn, (X, 1)
+    yield (X, True)
+    yield (X, 2)
+    yield (X, False)
+    yield (X, 2**70)
+
+
+@case
+def strings_in_a_list(mp):
+    def fn(x, names):
+        return x * names.count("a") + len(names)
+
+    yield fn, (X, ["a", "b"])
+    yield (X, ["a", "a"])
+    yield (X, ["a"])
+    yield (X, ("a", "b"))
+    yield (X, [])
+
+
+@case
+def order_of_a_dict(mp):
+    def fn(x, d):
+        for key, value in d.items():
+            x = x * 2 + value if key == "a" else x - value
+        return x
+
+    yield fn, (X, {"a": 1, "b": 2})
+    yield (X, {"b": 2, "a": 1})
+    yield (X, {"a": 1})
+    yield (X, {"a": 1, "b": 2, "c": 3})
+
+
+@case
+def keys_of_a_dict(mp):
+    def fn(x, d):
+        return x + d.get("k", 1)
+
+    yield fn, (X, {"a": 1})
+    yield (X, {"k": 7})
+    yield (X, {})
+
+
+@case
+def dict_is_empty(mp):
+    yield (lambda x, d: x + 1 if d else x), (X, {})
+    yield (X, {"a": 1})
+
+
+@case
+def type_of_keys(mp):
+    def fn(x, d):
+        for key in d:
+            x = x + 1 if type(key) is bool else x * 2
+        return x
+
+    yield fn, (X, {1: 0})
+    yield (X, {True: 0})
+    yield (X, {1.0: 0})
+
+
+@case
+def members_of_a_set(mp):
+    yield (lambda x, s: x + 1 if "a" in s else x), (X, {"a", "b"})
+    yield (X, {"b"})
+    yield (X, frozenset("a"))
+    yield (X, {"a", "b", "c"})
+
+
+@case
+def same_list_twice(mp):
+    def fn(x, a, b):
+        a.append(1)
+        return x * len(b)
+
+    yield fn, (X, [1], [2])
+    both = [1]
+    yield (X, both, both)
+
+
+@case
+def identity_of_lists(mp):
+    yield (lambda x, a, b: x + 1 if a is b else x), (X, [1], [1])
+    both = [1]
+    yield (X, both, both)
+
+
+@case
+def identity_of_objects(mp):
+    o = Scaler()
+    yield (lambda x, a, b: x + 1 if a is b else x), (X, Scaler(), o)
+    yield (X, o, o)
+
+
+@case
+def equality_of_objects(mp):
+    o = Scaler()
+    yield (lambda x, a, b: x + 1 if a == b else x), (X, Scaler(), o)
+    yield (X, o, o)
+
+
+@case
+def object_in_a_list(mp):
+    o = Scaler()
+    yield (lambda x, a, items: x + 1 if a in items else x), (X, o, [Scaler(), Scaler()])
+    yield (X, o, [Scaler(), o])
+
+
+@case
+def objects_as_keys(mp):
+    def fn(x, a, b):
+        return x * len({a: 1, b: 2})
+
+    o = Scaler()
+    yield fn, (X, Scaler(), o)
+    yield (X, o, o)
+
+
+@case
+def objects_in_a_set(mp):
+    def fn(x, a, b):
+        return x * len({a, b})
+
+    o = Scaler()
+    yield fn, (X, Scaler(), o)
+    yield (X, o, o)
+
+
+@case
+def lists_in_a_tuple(mp):
+    def fn(x, pair):
+        pair[0].append(3)
+        return x * len(pair[1])
+
+    yield fn, (X, ([1], [2]))
+    both = [1]
+    yield (X, (both, both))
+
+
+@case
+def ranges_and_slices(mp):
+    yield (lambda x, s: x[s] if isinstance(s, slice) else x * len(s)), (X, slice(0, 2))
+    yield (X, slice(1, 3))
+    yield (X, slice(None))
+    yield (X, range(3))
+    yield (X, range(0, 6, 2))
+
+
+@case
+def identity_of_slices_and_ranges(mp):
+    s, r = slice(0, 2), range(3)
+    yield (lambda x, a, b: x + 1 if a is b else x), (X, s, s)
+    yield (X, s, slice(0, 2))
+    yield (X, r, r)
+    yield (X, r, range(3))
+
+
+@case
+def dtype_arguments(mp):
+    yield (lambda x, d: x.to(d)), (X, torch.float64)
+    yield (X, torch.int32)
+    yield (X, "cpu")
+    yield (X, torch.device("cpu"))
+
+
+# -- the process ------------------------------------------------------------
+
+
+def reads_the_state(x):
+    y = x @ x.t()
+    return y * 2 if torch.is_grad_enabled() else y + 1
+
+
+@case
+def gradient_mode(mp):
+    x = torch.ones(2, 3, requires_grad=True)
+    yield reads_the_state, (x,)
+    with torch.no_grad():
+        yield (x,)
+    with torch.inference_mode():
+        yield (x,)
+        yield (torch.ones(2, 3),)
+
+
+@case
+def autocast(mp):
+    x = torch.ones(2, 3)
+    yield reads_the_state, (x,)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        yield (x,)
+    with torch.autocast("cpu", dtype=torch.float16):
+        yield (x,)
+
+
+@case
+def default_dtype(mp):
+    yield (lambda x: torch.ones(2) * x), (torch.ones(2, dtype=torch.float64),)
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@case
+def default_device(mp):
+    yield (lambda x: x + 1 if torch.ones(3).is_meta else x), (X,)
+    with torch.device("meta"):
+        yield
+
+
+@case
+def torch_function_mode(mp):
+    class Twice(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            return result * 2 if function is torch.sin else result
+
+    yield (lambda x: torch.sin(x)), (X,)
+    with Twice():
+        yield
+
+
+@case
+def deterministic(mp):
+    def fn(x):
+        return x + 1 if torch.are_deterministic_algorithms_enabled() else x
+
+    yield fn, (X,)
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@case
+def anomaly_mode(mp):
+    yield (lambda x: x + 1 if torch.is_anomaly_enabled() else x), (X,)
+    with torch.autograd.set_detect_anomaly(True):
+        yield
+
+
+# -- the harness ------------------------------------------------------------
+
+
+def _same_call(fn, traced, args) -> None:
+    assert_agree(perform(fn, args, {}), perform(traced, args, {}))
+
+
+def _play(each, serve) -> None:
+    """Runs a case; `serve(fn)` gives what must agree with `fn`."""
+    with pytest.MonkeyPatch.context() as mp:
+        steps = each(mp)
+        fn, args = next(steps)
+        traced = serve(fn)
+        _same_call(fn, traced, args)
+        for changed in steps:
+            args = args if changed is None else changed
+            _same_call(fn, traced, args)
+            _same_call(fn, traced, args)
+
+
+@pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
+def test_a_change_is_noticed(each):
+    _play(each, lambda fn: compiled(fn, Settings("eager")))
+
+
+@pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
+def test_a_change_is_noticed_by_what_was_loaded(each, tmp_path):
+    with pytest.MonkeyPatch.context() as mp, aotdyn.record(tmp_path / "rec"):
+        steps = each(mp)
+        fn, args = next(steps)
+        perform(compiled(fn, Settings("eager")), args, {})
+        steps.close()
+    try:
+        aotdyn.pack([tmp_path / "rec"], tmp_path / "pkg")
+    except aotdyn.AotdynError:
+        pytest.skip("what was recorded belongs to this process")
+    with aotdyn.load(tmp_path / "pkg", on_miss="eager"):
+        _play(each, lambda fn: compiled(fn, Settings("eager")))
