@@ -12,6 +12,7 @@ import torch
 
 from .runtime.hook import switch_off
 
+_RANGES = "__aotdyn_ranges__"
 DISABLED = "__aotdyn_disabled__"
 # torch.compiler.disable marks what it returns with this.
 _TORCH_DISABLED = "_torchdynamo_disable"
@@ -41,10 +42,29 @@ def mark_dynamic(
 ) -> None:
     """The size of `tensor` in these dimensions is symbolic from the first call on.
 
-    Sizes 0 and 1 still get their own variants. `min` and `max` are accepted as torch does; the
-    guards follow from what the program asks. Raises IndexError for a dimension that is not there.
+    Sizes 0 and 1 still get their own variants. `min` and `max` are the least and the largest size
+    that the variant has to cover. A program that fixes the size is refused with Unsupported when
+    it is traced. Raises IndexError for a dimension that is not there, ValueError for a size
+    outside of the range.
     """
     _mark(tensor, index, "_dynamo_dynamic_indices")
+    if min is None and max is None:
+        return
+    for dim in _dims(tensor, index):
+        size = tensor.shape[dim]
+        if min is not None and size < min or max is not None and size > max:
+            raise ValueError(f"size {size} of dimension {dim} is not within {min} and {max}")
+        setattr(tensor, _RANGES, {**dynamic_ranges(tensor), dim: (min, max)})
+
+
+def dynamic_ranges(tensor: torch.Tensor) -> dict[int, tuple[int | None, int | None]]:
+    """dimension -> least and largest size, None where open, of the dimensions that have them."""
+    return getattr(tensor, _RANGES, {})
+
+
+def strictly_dynamic(tensor: torch.Tensor) -> set[int]:
+    """The dimensions whose sizes a program must not fix."""
+    return getattr(tensor, "_dynamo_dynamic_indices", None) or set()
 
 
 def maybe_mark_dynamic(tensor: torch.Tensor, index: int | list[int] | tuple[int, ...]) -> None:

@@ -22,10 +22,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class GraphInput:
-    """An input: a tensor, or an int (`dtype` is then "int" and `size` is empty).
+    """An input: a tensor, or a Python number (`dtype` is then "int" or "symfloat", and `size` is
+    empty).
 
     size, stride: ints, or texts of expressions over the graph's symbols; offset likewise.
-    value: for an int, the text of its symbol.
+    value: for an int, the text of its symbol; for a float, what it was while tracing.
     """
 
     name: str

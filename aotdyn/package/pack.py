@@ -154,6 +154,7 @@ class _Compiling:
 
     def _report(self, target: str, built: Built) -> None:
         self.counts.append((target, len(built.artifacts)))
+        self.remarks.extend(built.remarks)
         for id, graph in self.contents.graphs.items():
             if id in built.refusals:
                 self.fallbacks.append(f"{graph_title(graph)} runs eagerly: {built.refusals[id]}")

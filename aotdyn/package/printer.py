@@ -231,6 +231,8 @@ def _operation(target: Reference | str) -> str:
 def _input(item: GraphInput) -> str:
     if item.dtype == "int":
         return f"{item.name}: int {item.value}"
+    if item.dtype == "symfloat":
+        return f"{item.name}: float"
     size = ", ".join(map(str, item.size))
     kind = "parameter" if item.parameter else ""
     grad = "requires grad" if item.requires_grad else ""

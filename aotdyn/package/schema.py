@@ -17,6 +17,7 @@ from .reference import ClassFacts, Reference, TensorMeta
 from .source import (
     Attribute,
     Bound,
+    Called,
     Contents,
     Derived,
     Item,
@@ -61,6 +62,7 @@ RECORDS: dict[str, type] = {
     "contents": Contents,
     "value_at": ValueAt,
     "referent": Referent,
+    "called": Called,
     # guards
     "guard": Guard,
     # graphs

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .reference import Reference, Runtime
+from .reference import Literal, Reference, Runtime
 
 Namer = Callable[[Reference], str]
 
@@ -141,6 +141,19 @@ class Contents(Derived):
 
     def step(self, base: str, name: Namer) -> str:
         return f"{name(Runtime('contents'))}({base})"
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Derived):
+    """What a function with a cache gives for these plain arguments."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: tuple[tuple[str, Any], ...] = ()
+
+    def step(self, base: str, name: Namer) -> str:
+        args = [name(Literal(value)) for value in self.args]
+        args += [f"{key}={name(Literal(value))}" for key, value in self.kwargs]
+        return f"{base}({', '.join(args)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variab
     if isinstance(value, classmethod):
         function = _function_of(t, value, owner, cls, name, "__func__")
         return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
-    if isinstance(value, _C_CALLABLES):
+    if isinstance(value, _C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
         reference = t.references_to(value)
         if reference is None:
             raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
@@ -276,7 +276,7 @@ def class_attribute(t, self: ObjectVariable, name: str) -> Variable:
 def object_setattr(t, self, name, value):
     key = t.constant(name)
     setter = self.cls.__setattr__
-    if setter is object.__setattr__:
+    if isinstance(setter, types.WrapperDescriptorType):
         generic_setattr(t, self, key, value)
     elif setter is torch.nn.Module.__setattr__:
         _module_setattr(t, self, key, value)
@@ -337,15 +337,39 @@ def _module_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
 @rule(delattr, ObjectVariable)
 def object_delattr(t, self, name):
     key = t.constant(name)
-    if self.cls.__delattr__ is not object.__delattr__:
+    deleter, _ = lookup(t, self.cls, "__delattr__")
+    if isinstance(deleter, types.FunctionType) and not issubclass(self.cls, torch.nn.Module):
+        call(t, class_attribute(t, self, "__delattr__"), [name])
+    elif not isinstance(self.cls.__delattr__, types.WrapperDescriptorType):
         raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")
-    held, _ = lookup(t, self.cls, key)
-    if held is not MISSING and _is_data_descriptor(held):
-        raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")
-    if own_attribute(t, self, key) is None:
-        t.raise_exception(AttributeError, key)
-    t.effects.delete_attribute(self, key)
+    else:
+        generic_delattr(t, self, key)
     return Constant(None)
+
+
+@rule(object.__delattr__, ObjectVariable)
+def plain_object_delattr(t, self, name):
+    generic_delattr(t, self, t.constant(name))
+    return Constant(None)
+
+
+def generic_delattr(t, self: ObjectVariable, name: str) -> None:
+    """`object.__delattr__`."""
+    held, owner = lookup(t, self.cls, name)
+    if held is not MISSING and _is_data_descriptor(held):
+        if isinstance(held, property):
+            if held.fdel is None:
+                _no_accessor(t, self, name, "deleter")
+            call(t, _function_of(t, held, owner, self.cls, name, "fdel"), [self])
+            return
+        if not isinstance(held, types.MemberDescriptorType):
+            descriptor = member_raw(t, self.cls, owner, name, held)
+            call_method(t, descriptor, "__delete__", [self], on_class=True)
+            return
+        _data_descriptor(t, self, name, held, owner)
+    elif own_attribute(t, self, name) is None:
+        no_attribute(t, self, name)
+    t.effects.delete_attribute(self, name)
 
 
 # -- super() ------------------------------------------------------------
@@ -375,7 +399,7 @@ def super_getattr(t, self, name):
             return MethodVariable(Known(start, Bound(t.references.to(start))), function)
         if isinstance(value, property):
             return call(t, _function_of(t, value, base, base, key, "fget"), [receiver])
-        if isinstance(value, _C_CALLABLES):
+        if isinstance(value, _C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
             return MethodVariable(receiver, Known(value, Bound(t.references.to(value))))
         if isinstance(value, staticmethod):
             return _function_of(t, value, base, base, key, "__func__")

@@ -27,6 +27,7 @@ from .variables import (
     Known,
     Lazy,
     ListVariable,
+    LiveListVariable,
     MappingObject,
     MapVariable,
     MethodVariable,
@@ -380,7 +381,8 @@ def _super(w: BodyWriter, v: SuperVariable) -> str:
 @rebuilds(ObjectVariable)
 def _object(w: BodyWriter, v: ObjectVariable) -> str:
     cls = w.ref(w.t.references.to(v.cls))
-    name = w.bind(v.cls.__name__.lower(), f"object.__new__({cls})")
+    maker = "object" if v.cls.__new__ is object.__new__ or v.cls.__flags__ & 1 << 9 else cls
+    name = w.bind(v.cls.__name__.lower(), f"{maker}.__new__({cls})")
     w.known(v, name)
     for attribute, item in v.attributes.items():
         if item is not DELETED:
@@ -458,6 +460,8 @@ def write_effects(w: BodyWriter) -> list[str]:
 
 
 def _list_effect(w: BodyWriter, v: ListVariable, target: str) -> list[str]:
+    if isinstance(v, LiveListVariable) and v.look is not None:
+        return [f"{target}.extend(({''.join(f'{w.value(item)}, ' for item in v.appended)}))"]
     return [f"{target}[:] = [{', '.join(map(w.value, v.items))}]"]
 
 
@@ -525,6 +529,7 @@ def _cell_effect(w: BodyWriter, v: CellVariable, target: str) -> list[str]:
 
 EFFECTS: dict[type, Callable] = {
     ListVariable: _list_effect,
+    LiveListVariable: _list_effect,
     DictVariable: _dict_effect,
     SetVariable: _set_effect,
     ObjectVariable: object_effect,

@@ -237,7 +237,8 @@ def calls(ending: Ending, functions: tuple) -> bool:
     if ending.ins.opname not in ("CALL", "CALL_FUNCTION_EX"):
         return False
     for value in ending.stack:
-        known = ending.t.realize(value) if isinstance(value, Lazy) else value
+        # What is called has been looked at; its arguments may not have been.
+        known = value.known if isinstance(value, Lazy) else value
         live = known.value if isinstance(known, Known) else None
         if isinstance(known, FunctionVariable):
             live = known.live
@@ -366,6 +367,15 @@ def _raise(e: Ending) -> None:
         e.then(f"return {e.plain(e.ins.start)}")
     else:
         e.then(e.step(e.stack[-e.ins.arg :]))
+
+
+@plan("LOAD_FAST", "DELETE_FAST")
+def _unbound_local(e: Ending) -> None:
+    """Only reading or deleting a variable without value does anything to be broken at."""
+    if e.ins.argval in e.frame.locals:
+        e.then(f"return {e.plain(e.ins.start)}")
+    else:
+        e.then(e.step([Constant(None)]))
 
 
 @plan("LOAD_METHOD")

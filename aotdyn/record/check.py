@@ -6,10 +6,12 @@ from ..package.reference import Import
 from ..package.source import (
     Attribute,
     Bound,
+    Called,
     Contents,
     Item,
     Local,
     OwnDict,
+    Referent,
     Source,
     ValueAt,
 )
@@ -18,7 +20,7 @@ from .naming import Names
 
 # In this order: the process' state, then what tells whether paths exist, then tensors, sizes.
 # Paths that are bound to a name when several guards share them.
-_NAMED = Attribute | Item | OwnDict | Contents | ValueAt
+_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent
 
 _DICT = Import("builtins", "dict")
 

@@ -2,10 +2,19 @@
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from .signals import NotConstant
-from .variables import Constant, DictVariable, RangeVariable, Sequence, SetVariable, Variable
+from .variables import (
+    Constant,
+    DictVariable,
+    Known,
+    RangeVariable,
+    Sequence,
+    SetVariable,
+    Variable,
+)
 
 _BUILTINS = (
     abs, ascii, bin, bool, bytes, chr, complex, divmod, float, format, hex, int, len, max, min,
@@ -43,6 +52,10 @@ _IMPURE_METHODS = {
 FOLDABLE: set[Any] = _foldable() - {hash, str.__hash__, bytes.__hash__, tuple.__hash__}
 
 
+# Whether a member of an enum counts as a plain constant.
+ENUM_MEMBERS: list[Callable[[Any], bool]] = []
+
+
 def plain(value: Variable) -> Any:
     """The Python value of a variable that is made of plain constants all through.
 
@@ -50,6 +63,8 @@ def plain(value: Variable) -> Any:
     differ between processes.
     """
     if isinstance(value, Constant):
+        return value.value
+    if isinstance(value, Known) and any(is_value(value.value) for is_value in ENUM_MEMBERS):
         return value.value
     if isinstance(value, RangeVariable):
         return value.value

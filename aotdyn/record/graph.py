@@ -79,7 +79,7 @@ class GraphBuilder:
                 variable.node = variable.make()
             else:
                 variable.node = self.fresh(source_name(variable.source))
-                spec = GraphInput(variable.node, "int", value=str(variable.value.node._expr))
+                spec = _number_input(variable)
                 self.inputs[variable.node] = (spec, variable.source)
         return variable.node
 
@@ -96,10 +96,21 @@ class GraphBuilder:
 
         Raises GraphBreak where the result depends on data or the operator fails.
         """
+        try:
+            result = self._result(operation, args, kwargs)
+        except GraphBreak:
+            if not any(_is_float(arg) for arg in (*args, *kwargs.values())):
+                raise
+            # Not every operator takes a float whose value is not known.
+            args, kwargs = self.t.specialized(args, kwargs)
+            result = self._result(operation, args, kwargs)
+        return self._record(operation, args, kwargs, result)
+
+    def _result(self, operation: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
+        """What an operator gives on fakes."""
         fake_args = [self._fake(arg) for arg in args]
         fake_kwargs = {key: self._fake(arg) for key, arg in kwargs.items()}
-        result = self.run(operation, fake_args, fake_kwargs)
-        return self._record(operation, args, kwargs, result)
+        return self.run(operation, fake_args, fake_kwargs)
 
     def run(self, operation: Any, args: list, kwargs: dict) -> Any:
         """Runs a function on fakes. Raises GraphBreak where it needs data or fails."""
@@ -245,6 +256,18 @@ class GraphBuilder:
     def input_source(self, name: str) -> Source:
         """The source of an input."""
         return self.inputs[name][1]
+
+
+def _is_float(arg: Variable) -> bool:
+    return isinstance(arg, Symbolic) and arg.type is float
+
+
+def _number_input(variable: Symbolic) -> GraphInput:
+    """The input for a number that came in."""
+    node = variable.value.node
+    if variable.type is float:
+        return GraphInput(variable.node, "symfloat", value=repr(float(node.hint)))
+    return GraphInput(variable.node, "int", value=str(node._expr))
 
 
 _RESERVED = {"graph", "True", "False", "None", "lambda", "in", "is", "if", "not", "and", "or"}

@@ -1,5 +1,6 @@
 """Calling Python functions and classes: binding arguments, inlining, constructing objects."""
 
+import enum
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -15,7 +16,7 @@ from .interpreter import run
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
 from .operation import apply, call, goes_to_graph
-from .rules.table import find
+from .rules.table import RULES, find
 from .signals import GraphBreak, Raised
 from .stand_ins import argument_error
 from .variables import (
@@ -25,6 +26,7 @@ from .variables import (
     GeneratorVariable,
     Known,
     MappingObject,
+    MethodVariable,
     ObjectVariable,
     TupleVariable,
     Variable,
@@ -213,22 +215,27 @@ def call_live(
 ) -> Variable:
     """Calls a function that existed before: by a rule, as an operator, or by inlining it."""
     live = function.live
-    first = t.realize(args[0]) if args else None
-    if find(live, first) is not None:
-        return apply(t, live, args, kwargs)
-    if is_graph_operation(live):
+    if live in RULES:
+        if find(live, t.realize(args[0]) if args else None) is not None:
+            return apply(t, live, args, kwargs)
+    elif is_graph_operation(live):
         args = [t.realize(arg) for arg in args]
         kwargs = {key: t.realize(arg) for key, arg in kwargs.items()}
-        if goes_to_graph(t, live, args, kwargs):
+        # A function of torch that gets a callable of the program is no single operator.
+        objects = any(isinstance(arg, _OBJECTS) for arg in (*args, *kwargs.values()))
+        if not objects and goes_to_graph(t, live, args, kwargs):
             return t.graph.call(live, args, kwargs)
+    reason = refusal_to_inline(live)
+    if reason is not None:
+        raise GraphBreak(reason, live.__qualname__)
     if args and _has_generated_new(live):
         return _named_tuple(t, t.constant(args[0]), args[1:], kwargs)
     if len(args) == 1 and is_dispatch(function):
         return dispatch(t, function, args[0])
-    reason = refusal_to_inline(live)
-    if reason is not None:
-        raise GraphBreak(reason, live.__qualname__)
     return inline(t, function, args, kwargs)
+
+
+_OBJECTS = ObjectVariable | FunctionVariable | MethodVariable
 
 
 def call_object(
@@ -241,6 +248,8 @@ def call_object(
             result = found(t, value, args, kwargs)
             if result is not NotImplemented:
                 return result
+    if not hasattr(value.cls, "__call__"):
+        t.raise_exception(TypeError, f"{value.cls.__name__!r} object is not callable")
     return call(t, t.class_attribute(value, "__call__"), args, kwargs)
 
 
@@ -260,8 +269,21 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
         return apply(t, cls, args, kwargs)
     if issubclass(cls, torch.Tensor):
         raise GraphBreak("unknown_call", f"making a {cls.__qualname__}")
-    if type(cls) is not type and not _plain_metaclass(type(cls)):
-        raise GraphBreak("subclass", f"the metaclass of {cls.__qualname__}")
+    if isinstance(cls, enum.EnumMeta):
+        return CONSTRUCTORS[enum.Enum](t, cls, args, kwargs)
+    metaclass = type(cls)
+    if metaclass.__call__ is not type.__call__:
+        caller = metaclass.__call__
+        reference = Bound(t.references.to(metaclass))
+        if not isinstance(caller, FunctionType) or metaclass.__module__.startswith("torch"):
+            raise GraphBreak("subclass", f"the metaclass of {cls.__qualname__}")
+        made = t.lazy(caller, Attribute(reference, "__call__"))
+        return call(t, made, [Known(cls, Bound(t.references.to(cls))), *args], kwargs)
+    return construct_plainly(t, cls, args, kwargs)
+
+
+def construct_plainly(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
+    """`type.__call__`."""
     if issubclass(cls, BaseException):
         return CONSTRUCTORS[BaseException](t, cls, args, kwargs)
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and _has_generated_new(cls.__new__):
@@ -270,11 +292,6 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
             call(t, t.class_attribute(made, "__init__"), args, kwargs)
         return made
     return _object(t, cls, args, kwargs)
-
-
-def _plain_metaclass(metaclass: type) -> bool:
-    """Whether a metaclass leaves the making of instances to `type`."""
-    return metaclass.__call__ is type.__call__
 
 
 def _named_tuple(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:

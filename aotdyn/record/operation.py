@@ -4,30 +4,39 @@ In this order: a rule for (operation, kind); constants fold; a tensor or symbol 
 the special method of a user's class; a Python function is inlined; else the graph breaks.
 """
 
+import functools
 import math
 import operator
-from types import FunctionType, MethodType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import torch
 
 from .folding import FOLDABLE, plain
 from .graph_ops import is_factory, is_graph_operation
-from .rules.table import ADVANCE, CALLS, find
+from .rules.table import ADVANCE, CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
 from .stand_ins import stand_in
 from .variables import (
     Constant,
-    ExceptionVariable,
+    DictVariable,
     FunctionVariable,
     IdentityVariable,
     IteratorVariable,
     Known,
     Lazy,
+    ListVariable,
     MethodVariable,
     ObjectVariable,
     Opaque,
     Sequence,
+    SetVariable,
     Symbolic,
     TensorVariable,
     TupleVariable,
@@ -51,11 +60,15 @@ BINARY_METHODS: dict[Any, tuple[str, str | None]] = {
     operator.ge: ("__ge__", "__le__"),
 }  # fmt: skip
 
+_COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge}
+
 INPLACE_METHODS: dict[Any, tuple[str, Any]] = {
     getattr(operator, f"i{name.strip('_')}"): (f"__i{name.strip('_')}__", getattr(operator, name))
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift",
                  "rshift", "xor", "and_", "or_")
 }  # fmt: skip
+
+_OVERLOADED = {*BINARY_METHODS, *INPLACE_METHODS}
 
 UNARY_METHODS: dict[Any, str] = {
     operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__",
@@ -86,6 +99,9 @@ def apply(
     Raises GraphBreak where that cannot be traced, Raised where the program raises.
     """
     kwargs = kwargs or {}
+    if is_unknown_native(operation):
+        # Its arguments are only passed on: nothing about them needs a guard.
+        raise GraphBreak(*refusal(operation, args))
     first = None
     if args:
         first = t.realize(args[0])
@@ -101,7 +117,7 @@ def apply(
         folded = fold(t, operation, args, kwargs)
         if folded is not None:
             return folded
-    if _has_object(args) and operation in BINARY_METHODS | INPLACE_METHODS:
+    if _has_object(args) and operation in _OVERLOADED:
         # A tensor gives way to the reflected method of an object that it does not know.
         result = special(t, operation, args)
         if result is not None:
@@ -113,6 +129,27 @@ def apply(
     if goes_to_graph(t, operation, args, kwargs):
         return t.graph.call(operation, args, kwargs)
     return _by_protocol(t, operation, args, kwargs)
+
+
+def is_unknown_native(operation: Any) -> bool:
+    """Whether an operation is one of C of which nothing is known, whatever it gets."""
+    if not isinstance(operation, _NATIVE):
+        return False
+    try:
+        return _is_unknown(operation)
+    except TypeError:  # an unhashable callable
+        return False
+
+
+_NATIVE = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+
+
+@functools.cache
+def _is_unknown(operation: Any) -> bool:
+    known = (RULES, FOLDABLE, SYMBOLIC, BINARY_METHODS, INPLACE_METHODS, UNARY_METHODS)
+    if any(operation in table for table in known):
+        return False
+    return not (is_graph_operation(operation) or is_factory(operation))
 
 
 def _has_object(args: list[Variable]) -> bool:
@@ -244,7 +281,7 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     if isinstance(right, ObjectVariable) and reflected and has_special(right, reflected):
         attempt = (right, reflected, left)
         newer = right.type is not left.type and issubclass(right.type, left.type)
-        same = right.type is left.type and name != reflected
+        same = right.type is left.type and operation not in _COMPARISONS
         if newer and getattr(right.type, reflected) is not getattr(left.type, reflected, None):
             tries.insert(0, attempt)
         elif not same:
@@ -389,11 +426,15 @@ def key_of(t, value: Variable) -> Any:
     if isinstance(value, TupleVariable):
         parts = tuple(key_of(t, item) for item in value.items)
         return parts if value.cls is tuple else tuple.__new__(value.cls, parts)
-    if isinstance(value, ExceptionVariable):
-        raise GraphBreak("hash", value.describe())
-    if isinstance(value, ObjectVariable) and _hashes_by_identity(value.type):
+    if isinstance(value, ObjectVariable):
+        if not _hashes_by_identity(value.type):
+            return HASHED_KEYS[0](t, value)
         t.hashed(value)
         return value
+    if isinstance(value, ListVariable | DictVariable | SetVariable) and value.type in (
+        list, dict, set
+    ):  # fmt: skip
+        t.raise_exception(TypeError, f"unhashable type: {value.type.__name__!r}")
     if isinstance(value, FunctionVariable):
         t.hashed(value)
         return value.live if value.live is not None else value
@@ -407,6 +448,10 @@ def key_of(t, value: Variable) -> Any:
     except (NotConstant, TypeError):
         raise GraphBreak("hash", value.describe()) from None
     return key
+
+
+# How an object with a hash of its own becomes a key: (t, object) -> key.
+HASHED_KEYS: list[Any] = []
 
 
 def _hashes_by_identity(cls: type) -> bool:

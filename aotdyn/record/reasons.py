@@ -13,6 +13,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "the value of a tensor is needed in Python",
         "keep the value in a tensor, or move item()/tolist()/numpy() to the end",
     ),
+    "number_text": (
+        "a value that differs between calls is turned into text",
+        "format it outside of the hot path",
+    ),
     "data_dependent": (
         "the shape or value of a result depends on the data",
         "keep shapes independent of the data where possible",
@@ -63,10 +67,6 @@ REASONS: dict[str, tuple[str, str]] = {
     "opcode": ("the instruction is not traced", "see the detail"),
     "import": ("an import runs inside the frame", "import at the top of the file"),
     "class_body": ("a class is made inside the frame", "define classes at the top of the file"),
-    "context_active": (
-        "a context manager that was entered while tracing is still open",
-        "close it before the operation that breaks",
-    ),
     # -- limits ------------------------------------------------------------------------------
     "recompile_limit": ("the entry has too many variants", "mark what differs as dynamic"),
     "mode": ("a torch mode or functional transform is active", "compile outside of the transform"),

@@ -1,5 +1,6 @@
 """Finds a reference for a live object: a name by which another process gets the same one."""
 
+import _collections_abc
 import builtins
 import functools
 import inspect
@@ -21,6 +22,8 @@ from .polyfills import is_polyfill
 _PLACES = (
     torch, F, torch.linalg, torch.fft, torch.special, torch._C, torch._C._nn, torch._C._linalg,
     torch._C._fft, torch._C._special, builtins, operator, math, types,
+    # the types of iterators
+    _collections_abc,
 )  # fmt: skip
 
 
@@ -32,9 +35,11 @@ _PUBLIC = {"_operator": "operator", "_functools": "functools", "_collections": "
 def _homeless() -> dict[int, Import]:
     found: dict[int, Import] = {}
     for place in _PLACES:
+        # It calls itself collections.abc, which lacks some of its names.
+        module = "_collections_abc" if place is _collections_abc else place.__name__
         for name, value in list(vars(place).items()):
             if isinstance(value, BuiltinFunctionType | FunctionType | type):
-                found.setdefault(id(value), Import(place.__name__, name))
+                found.setdefault(id(value), Import(module, name))
     return found
 
 

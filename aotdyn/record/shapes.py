@@ -6,6 +6,7 @@ the text of the guards, are ours.
 """
 
 import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,10 +16,11 @@ import torch
 from torch._guards import GuardSource
 from torch._guards import Source as TorchSource
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode, ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
-from ..markers import dynamic_marks
+from ..markers import dynamic_marks, dynamic_ranges, strictly_dynamic
+from ..package.errors import Unsupported
 from ..package.graph import GraphInput, Symbol
 from ..package.guard import Guard
 from ..package.reference import Import, TensorMeta
@@ -46,17 +48,33 @@ class ShapeSource(TorchSource):
 class History:
     """What an entry has seen at each source, from one trace to the next.
 
-    seen: the int, or the tensor's sizes. dynamic: sources of ints, and (source, dim) of sizes,
-    that have differed between calls.
+    seen: the int, or the tensor's sizes. floats: all floats. dynamic: sources of ints, and
+    (source, dim) of sizes, that have differed between calls.
     """
 
     seen: dict[Source, Any] = field(default_factory=dict)
+    floats: dict[Source, set[str]] = field(default_factory=dict)
     dynamic: set[Any] = field(default_factory=set)
 
     def int_is_dynamic(self, source: Source, value: int) -> bool:
         """Notes an int; whether it has differed from an earlier one."""
         before = self.seen.setdefault(source, value)
         if type(before) is not int or before != value:
+            self.dynamic.add(source)
+        return source in self.dynamic
+
+    def float_is_dynamic(self, source: Source, value: float) -> bool:
+        """Notes a float; whether it has had many values. Two of them (in training and outside,
+        in two layers) are better compiled as constants."""
+        found = self.floats.setdefault(source, set())
+        found.add(value.hex())
+        return len(found) > 2
+
+    def text_is_dynamic(self, source: Source, value: str) -> bool:
+        """Notes a string that becomes part of a text; whether it has differed from an earlier
+        one."""
+        before = self.seen.setdefault(source, value)
+        if before != value:
             self.dynamic.add(source)
         return source in self.dynamic
 
@@ -89,6 +107,10 @@ class Shapes:
         self.equations: list[tuple[Source, Any, str]] = []
         self._tensors: list[tuple[Source, TensorVariable]] = []
         self._places: list[str] = []
+        self._floats: dict[sympy.Symbol, Source] = {}
+        self._fixed: list[Guard] = []
+        # (expression, source) of sizes that must not become constants
+        self._strict: list[tuple[Any, Size]] = []
 
     # -- ints --------------------------------------------------------------------------------
 
@@ -105,20 +127,39 @@ class Shapes:
         self._bind(symbol, source, place)
         return Symbolic(symint, source=source)
 
+    def float_value(self, value: float, source: Source) -> Variable:
+        """A float that came in: a constant, or symbolic where it has had many values."""
+        differs = self.history.float_is_dynamic(source, value)
+        if self.dynamic is False or not differs or not math.isfinite(value) or value == 0:
+            return Constant(value, source)
+        name = ShapeSource(repr(source))
+        symbol = self.env.create_unspecified_symbol(
+            value, source=name, dynamic_dim=DimDynamic.DYNAMIC
+        )
+        symfloat = self.env.create_symfloatnode(symbol, hint=value, source=name)
+        self.bindings[symbol] = source
+        self._floats[symbol] = source
+        return Symbolic(symfloat, source=source)
+
     def decide(self, value: Symbolic) -> bool:
         """The truth of a symbolic value; adds the guard that makes it so."""
         return self.holds(value.value)
 
     def holds(self, condition: Any) -> bool:
         """The truth of a SymBool or bool; adds the guard that makes it so."""
-        with self.at(self.here()):
+        with self.at(self.here()), _data_independent():
             return bool(condition)
 
     def specialize(self, value: Variable) -> Variable:
         """Fixes a symbolic number at its present value; adds the guard that makes it so."""
         if not isinstance(value, Symbolic):
             return value
-        with self.at(self.here()):
+        if value.source is not None and value.type is float:
+            # By its bits, which a comparison would not see: -0.0 is not 0.0.
+            fixed = float(value.value.node.hint)
+            self._fixed.append(Guard("EQUALS", value.source, fixed, self.here()))
+            return Constant(fixed)
+        with self.at(self.here()), _data_independent():
             return Constant(value.type(value.value), None)
 
     # -- tensors -----------------------------------------------------------------------------
@@ -132,6 +173,7 @@ class Shapes:
             self._size(value, Size(source, dim), dims[dim], place)
             for dim, value in enumerate(tensor.shape)
         ]
+        self._keep_marks(tensor, source, sizes, place)
         strides = self._strides(tensor, source, sizes, place)
         return self._empty_like(tensor, sizes, strides)
 
@@ -161,6 +203,29 @@ class Shapes:
         self._bind(symbol, source, place)
         return symint
 
+    def _keep_marks(self, tensor: torch.Tensor, source: Source, sizes: list, place: str) -> None:
+        """Notes what the program has demanded of the sizes of a tensor."""
+        ranges = dynamic_ranges(tensor)
+        for dim, size in enumerate(sizes):
+            if not isinstance(size, torch.SymInt):
+                continue
+            if dim in strictly_dynamic(tensor):
+                self._strict.append((size.node.expr, Size(source, dim)))
+            low, high = ranges.get(dim, (None, None))
+            with self.at(place):
+                assert (low is None or size >= low) and (high is None or size <= high)
+
+    def _refuse_fixed(self) -> None:
+        """Raises Unsupported where a size that was marked dynamic has become a constant."""
+        for expression, source in self._strict:
+            fixed = self.env.replace(expression)
+            if fixed.is_number:
+                path = source.text(lambda ref: getattr(ref, "qualname", ""))
+                raise Unsupported(
+                    f"{path} is marked dynamic, but the program fixes it at {fixed}: "
+                    "use maybe_mark_dynamic, or leave the mark out"
+                )
+
     def _strides(self, tensor: torch.Tensor, source: Source, sizes: list, place: str) -> list:
         """Strides as expressions over sizes, in the order from the innermost outwards."""
         strides = tensor.stride()
@@ -169,6 +234,7 @@ class Shapes:
         order = sorted(range(len(strides)), key=lambda d: (strides[d], -d))
         for dim in order:
             value = strides[dim]
+            free = value not in candidates and value not in (0, 1)
             if value in (0, 1):
                 result[dim] = value
             elif value in candidates:
@@ -176,7 +242,7 @@ class Shapes:
             else:
                 result[dim] = self._free_stride(value, Stride(source, dim), place)
             candidates.setdefault(value * tensor.shape[dim], result[dim] * sizes[dim])
-            if isinstance(result[dim], torch.SymInt):
+            if isinstance(result[dim], torch.SymInt) and not free:
                 self.equations.append((Stride(source, dim), result[dim].node.expr, place))
         return result
 
@@ -261,7 +327,11 @@ class Shapes:
 
     def guards(self) -> list[Guard]:
         """The conditions on sizes and ints, in the order in which they arose."""
-        found: list[Guard] = []
+        self._refuse_fixed()
+        found: list[Guard] = list(dict.fromkeys(self._fixed))
+        for source in self._floats.values():
+            # What sympy simplifies holds for these only.
+            found.append(Guard("SHAPE", None, ("math.isfinite({0})", (source,))))
         for source in self.bindings.values():
             if isinstance(source, Size | Stride):
                 found.append(Guard("SHAPE", None, ("{0} >= 2", (source,))))
@@ -288,11 +358,20 @@ class Shapes:
     def facts(self) -> tuple[tuple[Symbol, ...], tuple[str, ...]]:
         """The symbols, and what the guards make sure of, for whoever compiles the graph."""
         symbols = []
-        for symbol in sorted(self.bindings, key=str):
+        for symbol in sorted(self.bindings.keys() - self._floats.keys(), key=str):
             bounds = self.env.var_to_range[symbol]
             hint = int(self.env.backed_var_to_val[symbol])
             symbols.append(Symbol(str(symbol), hint, _bound(bounds.lower), _bound(bounds.upper)))
         return tuple(symbols), tuple(str(guard.expr) for guard in self.env.guards)
+
+
+@contextlib.contextmanager
+def _data_independent():
+    """A number that depends on data cannot be decided while tracing."""
+    try:
+        yield
+    except GuardOnDataDependentSymNode as error:
+        raise GraphBreak("data_dependent", str(error.cond)) from error
 
 
 def _bound(value: Any) -> int | None:
@@ -312,6 +391,9 @@ class _Printer(PythonPrinter):
 
     def _print_ToFloat(self, expr: sympy.Expr) -> str:
         return f"float({self._print(expr.args[0])})"
+
+    def _print_Float(self, expr: sympy.Float) -> str:
+        return repr(float(expr))
 
     def _helper_sqrt(self, expr: sympy.Expr) -> str:
         return f"math.sqrt({self._print(expr)})"

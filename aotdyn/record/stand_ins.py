@@ -21,7 +21,6 @@ from .variables import (
 )
 
 _BUILTIN_BASES = (int, float, str, bytes, list, tuple, dict, set, frozenset, BaseException)
-_IMPLICIT = {*vars(object), "__dict__", "__weakref__", "__module__", "__slots__"}
 
 
 def stand_in(value: Variable) -> Any:
@@ -44,21 +43,34 @@ def stand_in(value: Variable) -> Any:
     if isinstance(value, GeneratorVariable):
         return (_ for _ in ())
     if type(value) is ObjectVariable and not issubclass(value.type, _BUILTIN_BASES):
-        return _class_like(value.type)()
+        like = _class_like(value.type)
+        if like is not None:
+            return like()
     raise NotConstant(value.describe())
 
 
 @functools.cache
-def _class_like(cls: type) -> type:
-    """A class of the same name whose special methods, where there are any, are not understood."""
-    names = {name for base in cls.__mro__ for name in vars(base)} - _IMPLICIT
-    members = {name: _refuse for name in names if name.startswith("__") and name.endswith("__")}
-    for name in ("__new__", "__init__", "__init_subclass__", "__class_getitem__", "__set_name__",
-                 "__call__", "__annotations__", "__match_args__", "__abstractmethods__",
-                 "__parameters__", "__orig_bases__", "__dataclass_fields__",
-                 "__dataclass_params__", "__del__"):  # fmt: skip
-        members.pop(name, None)
-    return type(cls.__name__, (), members)
+def _class_like(cls: type) -> type | None:
+    """A class of the same name whose binary operators are not understood. None for a class with
+    other special methods: what Python does with it is not only a matter of its name."""
+    names = {name for base in cls.__mro__ for name in vars(base)}
+    if names & _PROTOCOLS:
+        return None
+    binary = {f"__{prefix}{name}__" for name in _BINARY for prefix in ("", "r", "i")} & names
+    return type(cls.__name__, (), dict.fromkeys(binary, _refuse))
+
+
+_BINARY = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "xor",
+    "and", "or", "divmod", "eq", "lt", "le", "gt", "ge",
+)  # fmt: skip
+_PROTOCOLS = {
+    f"__{name}__"
+    for name in ("len", "iter", "next", "getitem", "setitem", "delitem", "contains", "index", "int",
+                 "float", "complex", "trunc", "floor", "ceil", "round", "bool", "call", "reversed",
+                 "abs", "neg", "pos", "invert", "bytes", "length_hint", "array", "buffer",
+                 "torch_function", "missing")
+}  # fmt: skip
 
 
 def _refuse(*args: Any) -> Any:

@@ -29,11 +29,14 @@ from .interpreter import run
 from .namespaces import globals_source
 from .naming import Names, parameter_names
 from .rules import (
+    autograd,
     builtins,
     deques,
+    enums,
     exceptions,
     function_objects,
     functions,
+    hashing,
     identities,
     instance_dicts,
     iterators,
@@ -44,6 +47,7 @@ from .rules import (
     sequence_objects,
     sequences,
     signatures,
+    simple_objects,
     symbolic,
     tensors,
     torch_state,
@@ -62,9 +66,9 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, builtins, deques, exceptions, function_objects, functions, identities,
-    instance_dicts, iterators, library, mapping_objects, mappings, modules, sequence_objects,
-    sequences, signatures, symbolic, tensors, torch_state,
+    attributes, autograd, builtins, deques, enums, exceptions, function_objects, functions,
+    hashing, identities, instance_dicts, iterators, library, mapping_objects, mappings, modules,
+    sequence_objects, sequences, signatures, simple_objects, symbolic, tensors, torch_state,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100
@@ -131,6 +135,9 @@ def trace_frame(request: Request, compile_graph: CompileHook | None = None) -> T
         raise SkipFrame("mode", "")
     if torch._C._functorch.peek_interpreter_stack() is not None:
         raise SkipFrame("mode", "a functional transform")
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
+        # They would be called for what is saved while tracing.
+        raise SkipFrame("mode", "hooks for saved tensors")
     stop_at: dict[int, GraphBreak] = {}
     for _ in range(MAXIMUM_ATTEMPTS):
         tracer = Tracer(request, stop_at)

@@ -4,6 +4,7 @@
 nothing here is ever rolled back. Everything in `record` gets it as its first argument `t`.
 """
 
+import enum
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -85,6 +86,8 @@ class Tracer:
         self.inlined = 0
         self.before: tuple = ()
         self.depth = 0
+        # Above 0 while a hash is computed of which the program sees nothing but its equality.
+        self.hashing = 0
         self._by_id: dict[int, tuple[Any, Variable]] = {}
         self._by_source: dict[Source, Variable] = {}
 
@@ -227,7 +230,7 @@ class Tracer:
             return self.new(SetVariable({k: self.wrap_result(k) for k in value}, cls=kind))
         if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
             raise GraphBreak("unknown_operation", f"a symbolic {kind.__name__} outside a graph")
-        if isinstance(value, type):
+        if isinstance(value, type) or isinstance(value, enum.Enum) and importable(value):
             return Known(value, Bound(self.references.to(value)))
         raise GraphBreak("unknown_type", f"a result of type {kind.__name__}")
 

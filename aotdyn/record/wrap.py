@@ -19,7 +19,7 @@ from .variables import (
     ExceptionVariable,
     FunctionVariable,
     Known,
-    ListVariable,
+    LiveListVariable,
     MappingObject,
     MethodVariable,
     ObjectVariable,
@@ -62,10 +62,20 @@ def wrap(t, value: Any, source: Source) -> Variable:
     return _opaque(t, value, source)
 
 
-@wraps(*PLAIN)
+@wraps(*(kind for kind in PLAIN if kind is not float))
 def _plain(t, value: Any, source: Source) -> Variable:
     t.guard("EQUALS", source, value)
     return Constant(value, source)
+
+
+@wraps(float)
+def _float(t, value: float, source: Source) -> Variable:
+    wrapped = t.shapes.float_value(value, source)
+    if isinstance(wrapped, Constant):
+        t.guard("EQUALS", source, value)
+    else:
+        t.guard("TYPE", source, Import("builtins", "float"))
+    return wrapped
 
 
 @wraps(int)
@@ -94,10 +104,12 @@ def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
 @wraps(list)
 def _list(t, value: list, source: Source) -> Variable:
     t.guard("TYPE", source, Import("builtins", "list"))
-    t.guard("LENGTH", source, len(value))
-    variable = ListVariable([], source)
+    def look() -> list[Variable]:
+        t.guard("LENGTH", source, len(value))
+        return items_of(t, value, source)
+
+    variable = LiveListVariable(look, source)
     t.remember(value, variable)
-    variable.items = items_of(t, value, source)
     return variable
 
 
@@ -247,6 +259,7 @@ def _enum(t, value: enum.Enum, source: Source) -> Variable:
 
 
 def _opaque(t, value: Any, source: Source) -> Variable:
+    t.guard("TYPE", source, t.references.to(type(value)))
     return Opaque(value, source)
 
 
@@ -256,7 +269,7 @@ def _named_tuple(t, value: tuple, source: Source) -> Variable:
     return TupleVariable(items_of(t, value, source), source, type(value))
 
 
-def _object(t, value: Any, source: Source) -> Variable:
+def wrap_object(t, value: Any, source: Source) -> Variable:
     """An instance of a Python class: its type is guarded, its attributes when they are used."""
     t.guard("TYPE", source, t.references.to(type(value)))
     variable = ObjectVariable(type(value), value, source)
@@ -311,7 +324,7 @@ _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     (_is_named_tuple, _named_tuple),
     (lambda value: isinstance(value, dict), _mapping),
     (lambda value: isinstance(value, BaseException), _exception),
-    (_is_plain_object, _object),
+    (_is_plain_object, wrap_object),
 ]
 
 

@@ -18,7 +18,8 @@ _version = torch._C._dynamo.guards.dict_version
 
 
 def class_check(reference: Classes, resolve: Callable[[Reference], Any]) -> Callable[[], bool]:
-    """Whether the facts about classes hold; `resolve` gives the class of a reference."""
+    """Whether the facts about classes hold; `resolve` gives the class of a reference. Its attribute
+    `broken` tells the first fact that does not, in words."""
     found = [(resolve(facts.cls), facts) for facts in reference.facts]
     classes = [cls for cls, _ in found]
     known: tuple[list, list] = ([], [])
@@ -36,7 +37,11 @@ def class_check(reference: Classes, resolve: Callable[[Reference], Any]) -> Call
         known[0][:], known[1][:] = map(_mro, classes), versions
         return True
 
+    def broken() -> str:
+        return next(filter(None, (broken_fact(cls, facts) for cls, facts in found)), "")
+
     namespaces = _namespaces(found)
+    check.broken = broken
     return check
 
 

@@ -24,6 +24,7 @@ class Entry:
     __slots__ = (
         "code", "globals", "point", "settings", "variants", "linked", "skipped", "history",
         "generation", "hits", "missed", "_plain", "_key", "parent", "children", "asked_for",
+        "pending",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +47,8 @@ class Entry:
         self.children: dict[Point, Entry] = {}
         # Whether the user compiled it; a nested frame was only met on the way.
         self.asked_for = False
+        # Variants of packages that have not been linked: (package, place, variant).
+        self.pending: list[tuple] = []
 
     @property
     def key(self) -> EntryKey:
@@ -75,6 +78,10 @@ class Entry:
     def add(self, linked: Linked, first: bool = True) -> None:
         """A variant from now on. The newest is tried first: it is the most general one."""
         self.linked.insert(0 if first else len(self.linked), linked)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Takes over what has changed in a linked variant."""
         self.variants = tuple((each.check, each.body) for each in self.linked)
 
 

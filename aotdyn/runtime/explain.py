@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 from ..package.guard import Guard
-from ..package.reference import Reference, State, Tensors
+from ..package.reference import Classes, CodeOf, Import, Reference, State, Tensors
 from ..package.source import Source
-from .guards import explain_tensors
+from .guards import explain_state, explain_tensors
 from .link import Linked
 
 
@@ -46,6 +46,15 @@ class Explainer:
         return f"{shown}{f' ({actual})' if actual else ''}{place}"
 
     def _actual(self, guard: Guard) -> str:
+        if guard.kind == "STATE":
+            return explain_state(self._state())
+        if guard.kind == "CLASSES":
+            return self.scope[self.name(Classes(guard.expected))].broken()
+        if guard.kind == "CODES":
+            changed = [f for f in guard.expected if not self._has_its_code(f)]
+            return ", ".join(f"{f.module}.{f.qualname} has another one" for f in changed)
+        if guard.kind in ("SAME", "DISTINCT", "DIFFERENT"):
+            return ""
         if guard.kind == "SHAPE":
             sources = guard.expected[1]
             return ", ".join(f"{s.text(self.name)} is {self._value(s)!r}" for s in sources)
@@ -53,6 +62,10 @@ class Explainer:
             return ""
         value = self._value(guard.source)
         return f"it is {short(type(value) if guard.kind == 'TYPE' else value)}"
+
+    def _has_its_code(self, function: Import) -> bool:
+        code = self.scope[self.name(CodeOf(function))]
+        return self.scope[self.name(function)].__code__ is code
 
     def _value(self, source: Source) -> Any:
         return eval(source.text(self.name), self.scope)
@@ -84,6 +97,13 @@ def describe_guard(guard: Guard) -> str:
         return f"{guard.source.text(name)} == {guard.expected!r}"
     if guard.kind == "STATE":
         return "the process' state (gradient mode, autocast, defaults)"
+    if guard.kind == "CLASSES":
+        return "classes " + ", ".join(facts.order[0].partition(":")[2] for facts in guard.expected)
+    if guard.kind == "CODES":
+        return "the code of " + ", ".join(function.qualname for function in guard.expected)
+    if guard.kind == "IS" and isinstance(guard.expected, Import):
+        whole = f"{guard.expected.module}.{guard.expected.qualname}".rstrip(".")
+        return f"{guard.source.text(name)} is {whole}"
     if guard.kind == "TENSORS":
         sources, metas = guard.expected
         return "tensors " + ", ".join(

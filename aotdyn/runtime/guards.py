@@ -10,6 +10,7 @@ import torch
 
 from ..package.reference import Import, State, TensorMeta, Tensors
 from ..package.resolve import resolve_import
+from ..package.state import process_state
 
 _C = torch._C._dynamo.guards
 
@@ -32,6 +33,19 @@ def state_check(reference: State) -> Callable[[], bool]:
 
     state.guard = guard
     return state
+
+
+def explain_state(reference: State) -> str:
+    """What of this thread's state is not as recorded, in words; "" if nothing is."""
+    wanted, now = json.loads(reference.json), json.loads(process_state())
+    found = [
+        f"{name.replace('_', ' ')} was {wanted[name]} and is {now.get(name)}"
+        for name in sorted(wanted)
+        if wanted[name] != now.get(name)
+    ]
+    if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+        found.append("a mode of torch is active")
+    return ", ".join(found)
 
 
 def tensor_check(reference: Tensors, state: State) -> Callable[..., bool]:

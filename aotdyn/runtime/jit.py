@@ -18,6 +18,7 @@ from .backends import compile_graph
 from .cpython import resume_code
 from .explain import Explainer, describe_guard
 from .link import Linked, Linker
+from .trial import put_on_trial
 
 
 def trace(entry, values: tuple) -> Linked | None:
@@ -72,6 +73,8 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
             raise AssertionError(f"a new variant does not cover its own call: {why}")
         state = next(guard.expected for guard in variant.guards if guard.kind == "STATE")
         linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs, state))
+    if not recorder.active():
+        put_on_trial(entry, linked)
     entry.add(linked)
     recorder.record(entry, traced)
     return linked
@@ -80,7 +83,12 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
 def _skip(entry, reason: str, detail: str) -> None:
     if entry.settings.fullgraph and entry.point is None and entry.parent is None:
         raise Unsupported(f"{entry.key.qualname} cannot be traced: {message(reason, detail)}")
-    entry.skipped = reason
+    if reason == "mode":
+        # The next call may come outside of it.
+        if entry.missed > 1:
+            return
+    else:
+        entry.skipped = reason
     recorder.obstacle(entry, message(reason, detail))
     logs.log("graph_breaks", f"{entry.key} runs as plain Python: {message(reason, detail)}")
 

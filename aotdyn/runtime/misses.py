@@ -1,8 +1,10 @@
 """What happens when no variant covers a call: more variants from packages, the JIT, eager, or an
 error. Decided at frame entry, before any side effect."""
 
+import contextlib
+import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -22,12 +24,10 @@ def handle(entry, values: tuple) -> tuple[tuple, Callable] | None:
 
     Raises Miss if misses are forbidden, Unsupported if the graph breaks under `fullgraph`.
     """
-    if entry.generation != registry.generation():
-        _take_from_packages(entry)
-        found = _covering(entry, values)
-        if found is not None:
-            entry.hits += 1
-            return found
+    found = _from_packages(entry, values)
+    if found is not None:
+        entry.hits += 1
+        return found
     if entry.skipped:
         return None
     policy = registry.on_miss()
@@ -53,22 +53,65 @@ def _covering(entry, values: tuple) -> tuple[tuple, Callable] | None:
     return None
 
 
-def _take_from_packages(entry) -> None:
-    """Links the variants that open packages have for an entry; refused ones are named once."""
-    entry.generation = registry.generation()
-    known = {linked.variant.id for linked in entry.linked}
-    for package in registry.packages():
-        for index, variant in enumerate(package.variants(entry.key)):
-            if known and variant.id in known:
+def _from_packages(entry, values: tuple) -> tuple[tuple, Callable] | None:
+    """Links variants that open packages have for an entry, until one covers the call.
+
+    The rest stay pending: a process that starts should not pay for calls it does not make.
+    """
+    if entry.generation == registry.generation() and not entry.pending:
+        return None
+    with _tracing, _collector_paused():
+        if entry.generation != registry.generation():
+            entry.generation = registry.generation()
+            entry.pending = _offered(entry)
+        while entry.pending:
+            package, index, variant = entry.pending.pop(0)
+            linked = _link_packaged(entry, package, index, variant)
+            if linked is None:
                 continue
-            try:
-                graph = package.graph(variant.graph) if variant.graph is not None else None
-                linked = Linker(entry, variant).link(graph)
-            except PackageError as error:
-                package.refuse(variant, str(error))
-                continue
-            linked.read_guards = partial(package.guards, entry.key, index)
             entry.add(linked, first=False)
+            inputs = linked.check(*values)
+            if inputs is not None:
+                body: Any = linked.body
+                return inputs, body
+    # Another thread may have linked the right one meanwhile.
+    return _covering(entry, values)
+
+
+def _offered(entry) -> list[tuple]:
+    """(package, place, variant) of every variant that is not linked yet."""
+    known = {linked.variant.id for linked in entry.linked}
+    return [
+        (package, index, variant)
+        for package in registry.packages()
+        for index, variant in enumerate(package.variants(entry.key))
+        if not known or variant.id not in known
+    ]
+
+
+def _link_packaged(entry, package, index: int, variant) -> Linked | None:
+    """A linked variant of a package; None, named once, if it does not fit this process."""
+    try:
+        graph = package.graph(variant.graph) if variant.graph is not None else None
+        linked = Linker(entry, variant).link(graph)
+    except PackageError as error:
+        package.refuse(variant, str(error))
+        return None
+    linked.read_guards = partial(package.guards, entry.key, index)
+    return linked
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Linking makes many small objects and no garbage; a collection over all that torch has
+    loaded would cost more than the linking."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _reasons(entry, values: tuple) -> list[str]:

@@ -2,6 +2,7 @@
 aotdyn. Used by `aotdyn record` and `aotdyn run`. Imports nothing of torch._dynamo."""
 
 import contextlib
+import functools
 import importlib
 import sys
 import threading
@@ -103,11 +104,46 @@ def _replacements() -> list[tuple[Any, str, Any]]:
 _MISSING = object()
 
 
+def _optimizer_rows() -> list[tuple[Any, str, Any]]:
+    """Spares optimizers the import of torch._dynamo at their first step.
+
+    They only call its `graph_break` and `disable`, so that torch.compile leaves them alone; here
+    nothing traces them. See torch/optim/optimizer.py and torch/_compile.py.
+    """
+    rows: list[tuple[Any, str, Any]] = []
+    for cls in vars(torch.optim).values():
+        for name, member in vars(cls).items() if isinstance(cls, type) else ():
+            function = getattr(member, "__wrapped__", None)
+            code = getattr(member, "__code__", None)
+            if function is None or code is None:
+                continue
+            if code.co_filename == torch._compile.__file__:
+                rows.append((cls, name, function))
+            elif code.co_name == "_use_grad":
+                rows.append((cls, name, _with_grad_as_wanted(function)))
+    return rows
+
+
+def _with_grad_as_wanted(step: Callable) -> Callable:
+    """An optimizer's step, with gradients enabled only for a differentiable optimizer."""
+
+    @functools.wraps(step)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(self.defaults["differentiable"])
+        try:
+            return step(self, *args, **kwargs)
+        finally:
+            torch._C._set_grad_enabled(before)
+
+    return run
+
+
 @contextlib.contextmanager
 def patched(roots: bool = False) -> Iterator[None]:
     """Inside, torch's compiler API is ours. roots: the outermost module calls of a program that
     compiles nothing are entries."""
-    rows = _replacements()
+    rows = [*_replacements(), *_optimizer_rows()]
     if roots:
         rows.append((Module, "__call__", _root_call(Module.__call__)))
     before = [(owner, name, vars(owner).get(name, _MISSING)) for owner, name, _ in rows]

@@ -471,7 +471,7 @@ def deleted_and_unbound(x, log):
     except UnboundLocalError as error:
         note(log, type(error).__name__)
     try:
-        a  # noqa: B018
+        a  # noqa: B018, F821
     except UnboundLocalError as error:
         note(log, type(error).__name__)
     return b
@@ -484,7 +484,7 @@ def error_name_is_unbound_after(x, log):
     except ValueError as error:
         note(log, str(error))
     try:
-        return error
+        return error  # noqa: F821
     except UnboundLocalError:
         note(log, "unbound")
     return x + 1
@@ -617,9 +617,8 @@ def sees_caller(x):
 def imports(x):
     y = x + 1
     import json as j
-    from os.path import join, split
-
     import xml.dom.minidom
+    from os.path import join, split
 
     z = y * 2
     return z, j.dumps([1]), join("a", "b"), split("a/b"), xml.dom.minidom.__name__
@@ -819,14 +818,16 @@ def methods_and_operators(x, log):
     kid = Kid.make(log)
     y = kid.run(x, log)
     kid["a"] = 1
-    got = [kid.double, kid.unknown, kid["a"], kid + 1, 3 in kid, 4 not in kid, f"{kid:>5}", kid == 1]
+    got = [kid.double, kid.unknown, kid["a"], kid + 1, 3 in kid, 4 not in kid]
+    got += [f"{kid:>5}", kid == 1]
     del kid["a"]
     if kid and not (kid == 2):
         y = y + 1
     a, b = kid
     first, *rest = kid
     total = sum(v for v in kid)
-    return y * 2, got, a, b, first, rest, total, [*kid], (lambda *v, **k: (v, k))(*kid, k=kid.double)
+    given = (lambda *v, **k: (v, k))(*kid, k=kid.double)
+    return y * 2, got, a, b, first, rest, total, [*kid], given
 
 
 @case((X, []))

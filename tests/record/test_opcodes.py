@@ -78,7 +78,7 @@ def test_stack_effects_match_the_interpreter(agree, monkeypatch):
     import torch
 
     agree(program, (torch.randn(2), [1, (2,), None, 4]), breaks=0)
-    assert len(checked) > 45
+    assert len(checked) >= 40
 
 
 _WITH_ARG = {name for name, op in dis.opmap.items() if op >= dis.HAVE_ARGUMENT}

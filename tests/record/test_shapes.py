@@ -4,8 +4,13 @@ import math
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import settings as settings_
+from hypothesis import strategies as st
 
+import aotdyn
 from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.explain import describe_guard
 from aotdyn.runtime.settings import Settings
 from tests.conftest import assert_agree, perform
 
@@ -120,15 +125,6 @@ def stored(x):
     return class_["n"] + items[0]
 
 
-@sweep("n", 2)
-def prints_of_shapes(x):
-    return f"{x.shape}", str(x.shape[0])
-
-
-# Text fixes the size.
-SWEEPS["prints_of_shapes"] = (prints_of_shapes, ("n", 2), len(SIZES))
-
-
 @sweep("n")
 def non_contiguous(x):
     y = x.unsqueeze(1).expand(len(x), 3).t()
@@ -197,3 +193,112 @@ def test_sizes_agree_when_dynamic_from_the_start(name):
 def test_sizes_agree_when_loaded(name, agree):
     function, shape, _ = SWEEPS[name]
     agree(function, *[(_tensor(shape, n),) for n in (3, 7, 8, 0, 1, 9)])
+
+
+# -- marks ------------------------------------------------------------
+
+
+def traced(function, *calls, dynamic=None):
+    """The guards of each variant, with the calls compared to plain Python."""
+    settings = Settings("eager", dynamic=dynamic)
+    made = compiled(function, settings)
+    for args in calls:
+        expected = function(*args)
+        assert torch.equal(made(*args), expected)
+    linked = settings.entries()[0].linked
+    return [[describe_guard(g) for g in each.variant.guards if g.kind == "SHAPE"] for each in linked]
+
+
+def marked(mark, n, *dims, **kwargs):
+    x = torch.randn(n, 4)
+    mark(x, list(dims), **kwargs)
+    return (x,)
+
+
+def small_or_large(x):
+    return x + 1 if x.shape[0] < 5 else x - 1
+
+
+def fixes(x):
+    return x.view(6, 4) + 1 if x.shape[0] == 6 else x
+
+
+def test_mark_dynamic():
+    plain = [(torch.randn(n, 4),) for n in (7, 9, 3)]
+    found = traced(small_or_large, marked(aotdyn.mark_dynamic, 6, 0), *plain)
+    assert len(found) == 2
+    assert "x.size(0) >= 5" in found[1] and "x.size(0) < 5" in found[0]
+
+
+def test_mark_dynamic_with_a_range():
+    def fn(x):
+        return x + 1 if x.shape[0] < 100 else x - 1
+
+    calls = [(torch.randn(n, 4),) for n in (3, 50)]
+    found = traced(fn, marked(aotdyn.mark_dynamic, 6, 0, min=3, max=50), *calls)
+    assert found == [["x.size(0) >= 2", "x.size(0) >= 3", "x.size(0) <= 50"]]
+    with pytest.raises(ValueError, match="not within 3 and 50"):
+        aotdyn.mark_dynamic(torch.ones(2), 0, min=3, max=50)
+
+
+def test_mark_dynamic_where_the_size_is_fixed():
+    message = r"x.size\(0\) is marked dynamic, but the program fixes it at 6"
+    with pytest.raises(aotdyn.Unsupported, match=message):
+        traced(fixes, marked(aotdyn.mark_dynamic, 6, 0))
+
+
+def test_maybe_mark_dynamic_where_the_size_is_fixed():
+    assert len(traced(fixes, marked(aotdyn.maybe_mark_dynamic, 6, 0), (torch.randn(7, 4),))) == 2
+
+
+def test_mark_static():
+    calls = [marked(aotdyn.mark_static, n, 0) for n in (6, 7, 8)]
+    assert len(traced(small_or_large, *calls)) == 3
+
+
+def test_never_dynamic():
+    assert len(traced(small_or_large, *[(torch.randn(n, 4),) for n in (6, 7, 8)], dynamic=False)) == 3
+
+
+# -- indices, strides ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("index", ["x[i]", "x[:, i]", "x[..., i]", "x[1:, i, None]", "x[i, ::2]",
+                                   "x[None, i]", "x[i, i]", "x[i, ..., i]", "x[-1, i]", "x[i, -1]",
+                                   "x[i:]", "x[:i]", "x[i:i + 1]", "x[:, :i]", "x.select(1, i)"])  # fmt: skip
+def test_ints_as_indices_of_tensors(index):
+    scope: dict = {}
+    exec(f"def fn(x, i):\n    return {index} + 1\n", scope)
+    x = torch.arange(60.0).view(3, 4, 5)
+    found = traced(scope["fn"], *[(x, i) for i in (0, 1, 2, -1, -2, 1, 2)])
+    assert len(found) <= 4
+
+
+def test_strides_that_follow_from_no_size():
+    def fn(x):
+        return x + 1
+
+    views = [torch.randn(8, 8)[:, ::2], torch.randn(9, 9)[:, ::2], torch.randn(10, 12)[:, ::2],
+             torch.randn(10, 12).t()[::2], torch.randn(20, 14)[:, 1:]]  # fmt: skip
+    assert len(traced(fn, *[(view,) for view in views])) <= 5
+
+
+SHAPES = st.lists(st.integers(0, 5), min_size=1, max_size=3)
+
+
+@settings_(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(SHAPES, st.integers(0, 3), st.integers(-3, 3)), min_size=2, max_size=5))
+def test_any_history_of_shapes_strides_and_ints(history):
+    def fn(x, y, n):
+        z = x.transpose(0, -1) * n + (y if y.shape == x.t().shape else y.sum())
+        if x.shape[0] > n and x.is_contiguous():
+            z = z + x.numel() // (n * n + 1)
+        return z, x.stride(), x.shape[-1] % 3 == n
+
+    settings = Settings("eager")
+    made = compiled(fn, settings)
+    for shape, how, n in history:
+        x = torch.arange(float(math.prod(shape))).view(shape)
+        x = (x, x.transpose(0, -1), x[..., ::2], x[1:])[how]
+        args = (x if x.dim() <= 2 else x.flatten(1), x.flatten(), n)
+        assert_agree(perform(fn, args, {}), perform(made, args, {}))

@@ -1153,3 +1153,100 @@ def test_native_uses_the_cells_it_is_given_at_each_call():
     run = native(f.__code__, globals(), Point(after))
     cell = types.CellType(10)
     assert [run(1, cell), run(2, cell), cell.cell_contents] == [11, 13, 13]
+
+
+# Frames that go on raising, that handle an exception, and single steps
+
+
+def handlers(a, log):
+    try:
+        b = a + 1
+        log.append(int(b))
+    except ValueError as error:
+        log.append((str(error), sys.exc_info()[1] is error))
+        b = 0
+    finally:
+        log.append("finally")
+    return b
+
+
+def offset_of(function, opname, index=0):
+    found = [ins.offset for ins in dis.get_instructions(function) if ins.opname == opname]
+    return found[index]
+
+
+def test_a_frame_goes_on_raising():
+    point = Point(offset_of(handlers, "BINARY_OP"), (), ("error",), kind="raise")
+    run = native(handlers.__code__, globals(), point)
+    log, error = [], ValueError("given")
+    error.__context__ = KeyError("before")
+    assert run("a", log, None, None, error) == 0
+    assert log == [("given", True), "finally"]
+    assert sys.exc_info() == (None, None, None)
+    assert repr(error.__context__) == "KeyError('before')"
+
+
+def test_a_raise_without_handler_leaves_the_frame_at_its_line():
+    def plain(a):
+        b = a
+        return b + 1
+
+    point = Point(offset_of(plain, "BINARY_OP"), kind="raise")
+    with pytest.raises(ValueError, match="given") as caught:
+        native(plain.__code__, globals(), point)(1, 2, ValueError("given"))
+    lines = [e.lineno for e in caught.traceback if "plain" in e.frame.code.name]
+    assert [line + 1 for line in lines] == [plain.__code__.co_firstlineno + 2]
+
+
+def test_a_handler_is_entered_with_its_exception():
+    # On the stack: what was handled before.
+    offset = offset_of(handlers, "LOAD_GLOBAL", 2) - 2
+    while handlers.__code__.co_code[offset] != dis.opmap["LOAD_FAST"]:
+        offset -= 2
+    point = Point(offset, (True,), ("b",), (0,))
+    log, error = [], ValueError("given")
+    run = native(handlers.__code__, globals(), point)
+    try:
+        raise KeyError("outer")
+    except KeyError as outer:
+        assert run(1, log, None, error, error) == 0
+        assert sys.exc_info()[1] is outer
+    assert log == [("given", True), "finally"]
+    with pytest.raises(ValueError, match="an exception is being handled"):
+        resume_code(handlers.__code__, Point(offset, (True,), ("b",)))
+
+
+def many_steps(a, b, c=1):
+    return print(a, b, sep=c) or a[b] or [a, *b]
+
+
+def test_a_step_runs_one_instruction():
+    unbound = ("a", "b", "c")
+    call = next(i.offset for i in dis.get_instructions(many_steps) if i.opname == "KW_NAMES")
+    point = Point(call, (False, True, True, True, True), unbound, kind="step")
+    seen = []
+
+    def show(*args, **kwargs):
+        frame = sys._getframe(1)
+        seen.append((args, kwargs, frame.f_code.co_name, frame.f_lineno, dict(frame.f_locals)))
+        return "shown"
+
+    run = native(many_steps.__code__, globals(), point)
+    assert run(None, None, None, show, 1, 2, "x") == "shown"
+    line = many_steps.__code__.co_firstlineno + 1
+    assert seen == [((1, 2), {"sep": "x"}, "many_steps", line, {})]
+    point = Point(offset_of(many_steps, "BINARY_SUBSCR"), (True, True), unbound, kind="step")
+    run = native(many_steps.__code__, globals(), point)
+    assert run(None, None, None, {"k": 5}, "k") == 5
+    with pytest.raises(KeyError):
+        run(None, None, None, {}, "k")
+
+
+def test_a_step_without_result_returns_what_lies_below():
+    def stores(a):
+        a.x = 1
+
+    point = Point(offset_of(stores, "STORE_ATTR"), (True, True, True), ("a",), kind="step")
+    target = types.SimpleNamespace()
+    assert native(stores.__code__, globals(), point)(None, None, 7, target) is None
+    assert target.x == 7

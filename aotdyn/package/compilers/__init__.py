@@ -22,12 +22,13 @@ class Job:
 class Built:
     """artifacts, refusals (why there is none), notes (what is worth knowing): by graph id.
 
-    needs: what the artifacts ask of a machine.
+    remarks: about all of them. needs: what the artifacts ask of a machine.
     """
 
     artifacts: dict[str, Artifact] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
     needs: dict[str, str] = field(default_factory=dict)
 
 

@@ -2,7 +2,15 @@
 
 from ..operation import apply, call, call_method, special_method
 from ..signals import GraphBreak, Raised
-from ..variables import Constant, ExceptionVariable, HandledVariable, Known, Opaque, TupleVariable
+from ..variables import (
+    Constant,
+    ExceptionVariable,
+    HandledVariable,
+    Known,
+    ObjectVariable,
+    Opaque,
+    TupleVariable,
+)
 from .table import opcode
 
 
@@ -93,6 +101,13 @@ def BEFORE_WITH(t, frame, ins):
     if isinstance(manager, Opaque):
         raise GraphBreak("unknown_type", manager.describe())
     _require_context(t, manager.type)
+    if isinstance(manager, ObjectVariable | Constant):
+        for name in ("__enter__", "__exit__"):
+            if not hasattr(manager.type, name):
+                t.raise_exception(
+                    TypeError, f"{manager.type.__name__!r} object does not support the context "
+                    "manager protocol" + (" (missed __exit__ method)" if name == "__exit__" else "")
+                )  # fmt: skip
     frame.push(special_method(t, manager, "__exit__"))
     frame.push(call_method(t, manager, "__enter__"))
 

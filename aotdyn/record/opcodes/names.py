@@ -50,8 +50,8 @@ def DELETE_ATTR(t, frame, ins):
 
 @opcode
 def IMPORT_NAME(t, frame, ins):
-    level, from_list = frame.pop_many(2)
-    frame.push(t.namespaces.import_name(frame, ins.argval, t.constant(level), t.constant(from_list)))
+    level, names = map(t.constant, frame.pop_many(2))
+    frame.push(t.namespaces.import_name(frame, ins.argval, level, names))
 
 
 @opcode

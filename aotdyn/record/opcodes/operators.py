@@ -3,7 +3,8 @@
 import operator
 
 from ..operation import apply
-from ..variables import Constant, SliceVariable
+from ..signals import GraphBreak
+from ..variables import Constant, Lazy, SliceVariable, Variable
 from .table import named, opcode
 
 
@@ -90,10 +91,19 @@ def BUILD_SLICE(t, frame, ins):
     frame.push(t.new(SliceVariable([*parts, Constant(None)][:3])))
 
 
+def _text_part(t, value: Variable) -> Variable:
+    """Something that becomes part of a text. A string that came in and differs between calls
+    breaks: a variant for each of its values would serve nobody."""
+    is_untouched_text = type(value) is Lazy and value.known is None and type(value.value) is str
+    if is_untouched_text and t.shapes.history.text_is_dynamic(value.source, value.value):
+        raise GraphBreak("number_text", "a string that differs between calls")
+    return value
+
+
 @opcode
 def FORMAT_VALUE(t, frame, ins):
     spec = frame.pop() if ins.arg & 4 else Constant("")
-    value = frame.pop()
+    value = _text_part(t, frame.pop())
     convert = (None, str, repr, ascii)[ins.arg & 3]
     if convert is not None:
         value = apply(t, convert, [value])
@@ -103,4 +113,4 @@ def FORMAT_VALUE(t, frame, ins):
 @opcode
 def BUILD_STRING(t, frame, ins):
     parts = frame.pop_many(ins.arg)
-    frame.push(Constant("".join(t.constant(part) for part in parts)))
+    frame.push(Constant("".join(t.constant(_text_part(t, part)) for part in parts)))

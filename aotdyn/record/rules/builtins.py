@@ -2,10 +2,11 @@
 
 import inspect
 import operator
+import types
 import typing
-from types import NoneType
+from types import GenericAlias, NoneType, UnionType
 
-from ...package.source import Bound
+from ...package.source import Attribute, Bound
 from ..operation import advance, apply, call, call_method, has_special, iterate, truth
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -14,6 +15,7 @@ from ..variables import (
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
+    InstanceDict,
     IteratorVariable,
     Known,
     MethodVariable,
@@ -45,6 +47,10 @@ def classes_of(t, kinds: Variable) -> tuple[type, ...]:
     if isinstance(value, type):
         return (value,)
     members = typing.get_args(value)
+    if isinstance(kinds, Constant):
+        t.raise_exception(
+            TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union"
+        )
     if members:
         return tuple(NoneType if m is None else m for m in members)
     raise GraphBreak("unknown_operation", f"isinstance(…, {kinds.describe()})")
@@ -70,6 +76,26 @@ def isinstance_(t, self, kinds):
 
 # Metaclasses whose check depends on the class alone.
 _KNOWN_CHECKS = {"abc", "_abc", "typing", "enum", "torch.nn.parameter", "torch._C", "torch"}
+
+
+@rule(operator.or_, Known)
+def union(t, self, other):
+    """`int | str`."""
+    other = t.realize(other)
+    if isinstance(other, Known | Constant) and isinstance(self.value, type | types.UnionType):
+        if type(self.value) in (type, types.UnionType):
+            made = operator.or_(self.value, t.constant(other))
+            return Known(made) if isinstance(made, types.UnionType) else NotImplemented
+    return NotImplemented
+
+
+@rule(operator.or_, Constant)
+def union_reversed(t, self, other):
+    """`None | int`."""
+    other = t.realize(other)
+    if self.value is None and isinstance(other, Known) and type(other.value) is type:
+        return Known(operator.or_(None, other.value))
+    return NotImplemented
 
 
 @rule(issubclass, Known)
@@ -157,12 +183,18 @@ def _identical(t, left: Variable, right: Variable) -> bool | None:
     """Whether two values are one object; None where that is not known."""
     if left is right:
         return True
+    if isinstance(left, InstanceDict) and isinstance(right, InstanceDict):
+        return _identical(t, left.owner, right.owner)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _identical_constants(left.value, right.value)
     if isinstance(left, Known) and isinstance(right, Known):
         return left.value is right.value
     if _is_singleton(left) or _is_singleton(right):
-        return _identical_types(t, left, right)
+        return _identical_types(left, right)
+    if isinstance(left, Opaque) and isinstance(right, Known) or (
+        isinstance(left, Known) and isinstance(right, Opaque)
+    ):
+        return None if left.type is right.type else False
     if isinstance(left, Known | Constant) != isinstance(right, Known | Constant):
         return False if _never_constant(left) or _never_constant(right) else None
     if isinstance(left, Known) or isinstance(right, Known):
@@ -170,7 +202,7 @@ def _identical(t, left: Variable, right: Variable) -> bool | None:
     if isinstance(left, FunctionVariable) and isinstance(right, FunctionVariable):
         return left.live is not None and left.live is right.live or t.differ(left, right)
     if isinstance(left, Opaque) or isinstance(right, Opaque):
-        return None
+        return None if left.type is right.type else False
     if type(left) is Variable or type(right) is Variable:
         return None
     untracked = isinstance(left, _UNTRACKED) and isinstance(right, _UNTRACKED)
@@ -192,13 +224,10 @@ def _is_singleton(value: Variable) -> bool:
     )  # fmt: skip
 
 
-def _identical_types(t, left: Variable, right: Variable) -> bool | None:
+def _identical_types(left: Variable, right: Variable) -> bool | None:
     """For two variables, one of which is the only object of its type."""
     if type(left) is Variable or type(right) is Variable:
         return None
-    for value in (left, right):
-        if isinstance(value, Opaque):
-            t.guard("TYPE", value.source, t.references.to(value.type))
     return left.type is right.type
 
 
@@ -418,6 +447,20 @@ def str_(t, self=None, *rest):
     return NotImplemented
 
 
+@rule(operator.contains, ObjectVariable)
+def contains_object(t, self, item):
+    """Without `__contains__` the items are compared one by one."""
+    if has_special(self, "__contains__"):
+        return NotImplemented
+    if not has_special(self, "__iter__") and not has_special(self, "__getitem__"):
+        return NotImplemented
+    item = t.realize(item)
+    for each in _lazily(t, self):
+        if t.realize(each) is item or truth(t, apply(t, operator.eq, [each, item])):
+            return Constant(True)
+    return Constant(False)
+
+
 @rule(str, ObjectVariable)
 def str_object(t, self):
     if has_special(self, "__str__"):
@@ -444,14 +487,11 @@ def str_known(t, self):
     return NotImplemented
 
 
-@rule(format, Symbolic)
-def format_symbolic(t, self, spec):
-    return apply(t, format, [t.shapes.specialize(self), spec])
-
-
-@rule(print)
-def print_(t, *args, **kwargs):
-    raise GraphBreak("builtin_call", "print")
+@rule((format, str, repr), Symbolic)
+def text_of_symbolic(t, self, spec=None):
+    """A number is only symbolic once it has been seen to differ: a text for each of its values
+    would be a variant for each."""
+    raise GraphBreak("number_text", self.describe())
 
 
 @rule(inspect.isclass)
@@ -462,3 +502,19 @@ def isclass(t, self):
 @rule(typing.cast)
 def cast(t, kind, value):
     return value
+
+
+# -- types as values ------------------------------------------------------------
+
+
+@rule(getattr, Opaque)
+def opaque_getattr(t, self, name, default=None):
+    """What `int | str` and `list[int]` are made of."""
+    key = t.constant(name)
+    if self.type in (UnionType, GenericAlias) and key in ("__args__", "__origin__"):
+        if hasattr(self.value, key):
+            return t.lazy(getattr(self.value, key), Attribute(self.source, key))
+        if default is not None:
+            return default
+        t.raise_exception(AttributeError, f"{self.describe()!r} object has no attribute {key!r}")
+    raise GraphBreak("unknown_type", f"{self.describe()}.{key}")

@@ -6,7 +6,7 @@ import operator
 import sys
 import types
 
-from ...package.source import Attribute
+from ...package.source import Attribute, Called
 from ..attributes import function_getattr, function_setattr
 from ..folding import plain
 from ..operation import apply, call
@@ -120,12 +120,19 @@ def wrap_cached(t, value, source) -> Variable:
 @calls(CachedVariable)
 def call_cached(t, self, args, kwargs):
     """The function is run for what it depends on, and the cache asked for what it holds: where
-    both agree on a plain constant, that is the result in every process."""
+    both agree on a plain constant, that is the result in every process. Where the function cannot
+    be traced, the cache is asked at each call."""
     try:
         values = [plain(t.realize(arg)) for arg in args]
         named = {name: plain(t.realize(arg)) for name, arg in kwargs.items()}
         before = t.effects.count, len(t.graph.nodes)
-        result = t.realize(call(t, self.function, args, kwargs))
+        outside = len(t.effects.changed), len(t.effects.globals), len(t.graph.nodes)
+        try:
+            result = t.realize(call(t, self.function, args, kwargs))
+        except GraphBreak:
+            if outside != (len(t.effects.changed), len(t.effects.globals), len(t.graph.nodes)):
+                raise
+            return _ask_cache(t, self, values, named)
         value = plain(result)
     except NotConstant:
         raise GraphBreak("builtin_call", f"the cached {self.describe()}") from None
@@ -135,6 +142,15 @@ def call_cached(t, self, args, kwargs):
     if type(held) is not type(value) or held != value or isinstance(held, list | dict | set):
         raise GraphBreak("builtin_call", f"the cached {self.describe()}")
     return result
+
+
+def _ask_cache(t, self: CachedVariable, values: list, named: dict) -> Variable:
+    """What a cached function gives for plain arguments; guarded by calling it again."""
+    try:
+        held = self.live(*values, **named)
+    except Exception:
+        raise GraphBreak("builtin_call", f"the cached {self.describe()} raises") from None
+    return t.lazy(held, Called(self.source, tuple(values), tuple(named.items())))
 
 
 @rule(getattr, CachedVariable)

@@ -71,9 +71,11 @@ def iter_view(t, self, of=None):
 
 @rule(iter, SetVariable)
 def iter_set(t, self):
-    """The order is that of the hash table: the same in every process for small ints only."""
+    """The order is that of the hash table. It is the same in every process for small ints; of
+    strings, no program can rely on more than that it is the one of this process."""
     values = list(self.items)
-    if len(values) > 1 and not all(type(value) in (int, bool) for value in values):
+    plain = (int, bool) if self.source is not None else (int, bool, str, bytes)
+    if len(values) > 1 and not all(type(value) in plain for value in values):
         raise GraphBreak("hash", "the order of a set")
     ordered = [self.items[value] for value in self.cls(values)]
     return t.new(FixedIterator(self, ordered, len(ordered)))

@@ -8,7 +8,9 @@ from ..operation import apply, call, iterate, truth
 from ..signals import Raised
 from ..variables import (
     Constant,
+    Known,
     ListVariable,
+    LiveListVariable,
     ObjectVariable,
     RangeVariable,
     Sequence,
@@ -32,13 +34,19 @@ def range_length(t, self):
     return Constant(len(self.value))
 
 
-def _index(t, key: Variable):
+def _index(t, self: Variable, key: Variable):
     """A subscript as a Python int or slice."""
     key = t.realize(key)
-    if isinstance(key, ObjectVariable):
+    if isinstance(key, ObjectVariable) and hasattr(key.type, "__index__"):
         key = t.realize(apply(t, operator.index, [key]))
     if isinstance(key, SliceVariable):
         return t.constant(key)
+    known = isinstance(key, Constant | Symbolic | Known | ObjectVariable | Sequence)
+    if known and not hasattr(key.type, "__index__"):
+        t.raise_exception(
+            TypeError,
+            f"{self.type.__name__} indices must be integers or slices, not {key.type.__name__}",
+        )
     return operator.index(t.constant(key))
 
 
@@ -54,10 +62,7 @@ def _like(t, self: Sequence, items: list[Variable]) -> Variable:
 def getitem(t, self, key):
     if not isinstance(t.realize(key), Constant | Symbolic | SliceVariable | ObjectVariable):
         return NotImplemented
-    try:
-        index = _index(t, key)
-    except TypeError:
-        t.raise_exception(TypeError, f"{self.type.__name__} indices must be integers or slices")
+    index = _index(t, self, key)
     if isinstance(index, slice):
         return _like(t, self, self.items[index])
     if not -len(self.items) <= index < len(self.items):
@@ -67,7 +72,7 @@ def getitem(t, self, key):
 
 @rule((operator.setitem, list.__setitem__), ListVariable)
 def setitem(t, self, key, value):
-    index = _index(t, key)
+    index = _index(t, self, key)
     items = list(self.items)
     if isinstance(index, slice):
         new = iterate(t, value)
@@ -85,7 +90,7 @@ def setitem(t, self, key, value):
 
 @rule((operator.delitem, list.__delitem__), ListVariable)
 def delitem(t, self, key):
-    index = _index(t, key)
+    index = _index(t, self, key)
     items = list(self.items)
     try:
         del items[index]
@@ -185,10 +190,25 @@ def contains(t, self, item):
 # -- methods ------------------------------------------------------------
 
 
+@rule(list.append, LiveListVariable)
+def append_live(t, self, item):
+    t.effects.touch(self)
+    self.append([item])
+    return NONE
+
+
 @rule(list.append, ListVariable)
 def append(t, self, item):
     t.effects.touch(self)
     self.items.append(item)
+    return NONE
+
+
+@rule(list.extend, LiveListVariable)
+def extend_live(t, self, items):
+    new = iterate(t, items)
+    t.effects.touch(self)
+    self.append(new)
     return NONE
 
 
@@ -361,7 +381,7 @@ def make_range(t, *parts):
 
 @rule(operator.getitem, RangeVariable)
 def range_getitem(t, self, key):
-    index = _index(t, key)
+    index = _index(t, self, key)
     try:
         return t.wrap_result(self.value[index])
     except IndexError:

@@ -6,6 +6,7 @@ from types import FunctionType, MappingProxyType
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
 from ...package.variant import code_hash
+from ..operation import apply
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -126,3 +127,17 @@ def parameter_getattr(t, self, name, default=None):
         value = getattr(inspect.Parameter, key)
         return Known(value, Bound(t.references.to(value)))
     raise GraphBreak("attribute", f"Parameter.{key}")
+
+
+def _proxied(name: str) -> None:
+    """A mappingproxy is a dict that cannot be changed."""
+    plain = getattr(dict, name)
+
+    @rule(getattr(MappingProxyType, name), DictVariable)
+    def proxied(t, self, *args):
+        return apply(t, plain, [self, *args])
+
+
+for _name in ("keys", "values", "items", "get", "copy", "__getitem__", "__contains__", "__len__",
+              "__iter__"):  # fmt: skip
+    _proxied(_name)

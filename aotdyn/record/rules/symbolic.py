@@ -6,7 +6,14 @@ import operator
 import torch
 
 from ..operation import apply
-from ..variables import Constant, Symbolic, TupleVariable, Variable
+from ..variables import (
+    Constant,
+    SliceVariable,
+    Symbolic,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
 from .table import rule
 
 
@@ -85,3 +92,49 @@ def extreme(t, operation, items: list[Variable]) -> Variable | None:
     for item in items[1:]:
         result = apply(t, function, [result, item])
     return result
+
+
+# -- tensors indexed with symbolic ints --------------------------------------------------------
+
+
+@rule(operator.getitem, TensorVariable)
+def tensor_item(t, self, key):
+    """`self[key]` with symbolic ints in the key: these are selected first, one by one, because
+    torch's own indexing fixes them."""
+    key = t.realize(key)
+    items = [t.realize(item) for item in key.items] if isinstance(key, TupleVariable) else [key]
+    if not any(_is_symbolic_int(item) for item in items) or not all(map(_is_basic, items)):
+        return NotImplemented
+    result: Variable = self
+    rest: list[Variable] = []
+    for place, item in reversed(list(enumerate(items))):
+        if _is_symbolic_int(item):
+            dim = Constant(_dimension(self, items, place))
+            result = t.graph.call(torch.select, [result, dim, item], {})
+        else:
+            rest.insert(0, item)
+    if not rest:
+        return result
+    return t.graph.call(operator.getitem, [result, t.new(TupleVariable(rest))], {})
+
+
+def _is_symbolic_int(item: Variable) -> bool:
+    return isinstance(item, Symbolic) and item.type is int
+
+
+def _is_basic(item: Variable) -> bool:
+    if isinstance(item, Constant):
+        return item.type in (int, type(None), type(Ellipsis))
+    return _is_symbolic_int(item) or isinstance(item, SliceVariable)
+
+
+def _dimension(tensor: TensorVariable, items: list[Variable], place: int) -> int:
+    """Which dimension of the tensor an item of a basic index is about."""
+    ellipsis = any(_is(item, Ellipsis) for item in items[:place])
+    counted = items[place:] if ellipsis else items[:place]
+    count = sum(not _is(item, None) for item in counted)
+    return tensor.fake.dim() - count if ellipsis else count
+
+
+def _is(item: Variable, value: object) -> bool:
+    return isinstance(item, Constant) and item.value is value

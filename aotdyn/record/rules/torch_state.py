@@ -1,9 +1,15 @@
 """torch's process state: gradients, autocast, defaults. Read as constants that the state guard
 covers; written both while tracing and, by a node, when the graph runs."""
 
+from types import BuiltinFunctionType
+
 import torch
 
-from ..operation import apply
+from ...package.source import Bound, Called, Item
+from ..attributes import own_dict_source
+from ..invoke import CALL_RULES, CONSTRUCTORS
+from ..operation import apply, call
+from ..polyfills.contexts import Region
 from ..references import importable
 from ..signals import GraphBreak
 from ..variables import Constant, Known, ObjectVariable, Variable
@@ -87,9 +93,66 @@ for _function, _value in (
     _constant(_function, _value)
 
 
-@rule(torch.get_num_threads)
-def get_num_threads(t):
-    raise GraphBreak("builtin_call", "torch.get_num_threads")
+@rule((torch._C._is_autocast_available, torch.amp.is_autocast_available))
+def is_autocast_available(t, device_type):
+    """A fact of this build of torch."""
+    return Constant(torch.amp.is_autocast_available(t.constant(device_type)))
+
+
+def _make_region(t, cls, args, kwargs):
+    return t.construct(Region, args, kwargs)
+
+
+CONSTRUCTORS[torch.autograd.profiler.record_function] = _make_region
+
+
+def _call_custom_op(t, value, args, kwargs):
+    """A function made by `torch.library.custom_op`: its operator."""
+    operator = Item(own_dict_source(value), "_opoverload")
+    return call(t, t.lazy(value.live._opoverload, operator), args, kwargs)
+
+
+CALL_RULES[torch._library.custom_ops.CustomOpDef] = _call_custom_op
+
+
+@rule(torch.broadcast_shapes)
+def broadcast_shapes(t, *shapes):
+    return t.wrap_result(torch.broadcast_shapes(*map(t.constant, shapes)))
+
+
+# Functions that tell what may differ between calls and that no other guard covers.
+_QUERIES = (
+    torch.get_num_threads, torch.get_num_interop_threads, torch.get_float32_matmul_precision,
+    torch.cuda.is_available, torch.cuda.device_count, torch.cuda.is_initialized,
+    torch.cuda.is_bf16_supported, torch.xpu.is_available, torch.mps.is_available,
+    torch.backends.mps.is_available, torch.distributed.is_available, torch.is_warn_always_enabled,
+    torch.get_deterministic_debug_mode, torch.is_vulkan_available, torch.initial_seed,
+    torch.backends.mkldnn.is_available, torch.backends.openmp.is_available,
+    torch.backends.cuda.is_built, torch.accelerator.is_available,
+)  # fmt: skip
+
+
+def _ask(function) -> None:
+    @rule(function)
+    def ask(t, *args):
+        """The answer of now, asked again at each call."""
+        values = tuple(map(t.constant, args))
+        source = Called(Bound(t.references.to(function)), values)
+        return t.realize(t.lazy(function(*values), source))
+
+
+for _function in _QUERIES:
+    _ask(_function)
+for _name in ("is_initialized", "get_rank", "get_world_size"):
+    if hasattr(torch.distributed, _name):
+        _ask(getattr(torch.distributed, _name))
+for _name, _function in list(vars(torch._C).items()):
+    # The getters of flags: sdp kernels, cudnn, mkldnn, matmul precision.
+    is_flag = _name.startswith("_get_") and _name.endswith(
+        ("_enabled", "_allow_tf32", "_deterministic", "_benchmark", "_sdp", "_reduction")
+    )
+    if is_flag and isinstance(_function, BuiltinFunctionType):
+        _ask(_function)
 
 
 class InfoVariable(Variable):

@@ -1,7 +1,7 @@
 """Containers: structure known, elements are variables. Mutable ones are changed in place; the
 tracer's `effects` says which of them lived before the frame and must be written back."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...package.source import Source
 from .base import Constant, Variable
@@ -33,6 +33,44 @@ class ListVariable(Sequence):
 
     __slots__ = ()
     python = list
+
+
+class LiveListVariable(ListVariable):
+    """A list that existed before the frame. Nothing but its type is known, and guarded, until
+    something asks for its items.
+
+    look: () -> the items it came in with; None once they are known. appended: what the frame has
+    put at its end before that.
+    """
+
+    __slots__ = ("look", "known", "appended")
+
+    def __init__(self, look: Callable[[], list[Variable]], source: Source):
+        Variable.__init__(self, source)
+        self.look: Callable[[], list[Variable]] | None = look
+        self.known: list[Variable] = []
+        self.appended: list[Variable] = []
+
+    @property
+    def items(self) -> list[Variable]:
+        if self.look is not None:
+            look, self.look = self.look, None
+            self.known = [*look(), *self.appended]
+        return self.known
+
+    @items.setter
+    def items(self, items: list[Variable]) -> None:
+        if self.look is not None:
+            # What it held, and how much, decides what replacing it means.
+            self.items  # noqa: B018
+        self.known = items
+
+    def append(self, items: list[Variable]) -> None:
+        """Puts items at the end without looking at the others."""
+        (self.known if self.look is None else self.appended).extend(items)
+
+    def describe(self) -> str:
+        return "list"
 
 
 class TupleVariable(Sequence):

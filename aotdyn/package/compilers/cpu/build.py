@@ -20,7 +20,7 @@ from ..cache import Cache, digest
 from ..worker import WorkerDied, Workers
 from .code import PartCode, table
 from .gate import check_artifacts
-from .isa import ISAS
+from .isa import ISAS, runnable_here
 from .jobs import (
     Lowered,
     Options,
@@ -83,6 +83,12 @@ class Builder:
                     built.artifacts[id] = artifacts[id][1]
                     built.notes[id] = _notes(entry.lowered)
                 built.needs = _needs(built.artifacts.values())
+                here = runnable_here()
+                unseen = [isa for isa in self.options.isas if isa not in here]
+                if unseen:
+                    built.remarks.append(
+                        f"code for {', '.join(unseen)} was not tried: this machine cannot run it"
+                    )
                 break
             built.refusals.update(failed)
             compiled = [entry for entry in compiled if entry.job.graph.id not in failed]

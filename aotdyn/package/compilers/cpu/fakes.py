@@ -114,6 +114,8 @@ class _Reader:
 def _fake(mode: FakeTensorMode, reader: _Reader, item: GraphInput, grad: bool) -> Any:
     if item.dtype == "int":
         return reader.int(item.value)
+    if item.dtype == "symfloat":
+        raise Refused(f"the input {item.name} is a float of Python")
     size = [reader.int(value) for value in item.size]
     stride = [reader.int(value) for value in item.stride]
     with mode, torch.enable_grad():

@@ -1,7 +1,7 @@
 """The gate: compiled artifacts are run against their graphs in clean processes, one for each
 vector ISA that this machine can run. What does not agree is not shipped.
 
-The comparison itself is the runtime's (`aotdyn/runtime/trial.py`): it loads artifacts as a served
+The comparison itself is the runtime's (`aotdyn/runtime/artifacts/replay.py`): it loads artifacts as a served
 program does.
 """
 
@@ -13,6 +13,7 @@ from ...values import decode, encode, from_bytes, to_bytes
 from .. import Job
 from ..cache import Cache, digest
 from ..worker import WorkerDied, Workers
+from .isa import runnable_here
 
 # What makes torch, and with it the runtime, use an ISA.
 _CAPABILITY = {"avx512": "avx512", "avx2": "avx2", "scalar": "default"}
@@ -21,11 +22,15 @@ _CAPABILITY = {"avx512": "avx512", "avx2": "avx2", "scalar": "default"}
 def check_artifacts(
     artifacts: dict[str, tuple[Job, Artifact]], isas: Sequence[str], cache: Cache
 ) -> dict[str, str]:
-    """The graphs that fail, and how. A pass is remembered for the same code."""
+    """The graphs that fail, and how. A pass is remembered for the same code. Code for ISAs that
+    this machine does not have is not run."""
     failed: dict[str, str] = {}
+    here = runnable_here()
     for isa in isas:
+        if isa not in here:
+            continue
         environment = {"ATEN_CPU_CAPABILITY": _CAPABILITY[isa]}
-        with Workers("aotdyn.runtime.trial", environment) as workers:
+        with Workers("aotdyn.runtime.artifacts.replay", environment) as workers:
             for id, (job, artifact) in artifacts.items():
                 if id in failed:
                     continue

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 
 @dataclass(frozen=True)
 class Isa:
@@ -28,6 +30,18 @@ class Isa:
             __hash__ = base.__hash__
 
         return Pinned()
+
+
+# What torch can be told to use, and what it says of a machine. Told more than the machine has, it
+# obeys, and dies.
+_LEVELS = {"scalar": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512"}
+
+
+def runnable_here() -> list[str]:
+    """The ISAs that this machine can run, by torch's judgement."""
+    names, levels = list(_LEVELS), list(_LEVELS.values())
+    found = torch.backends.cpu.get_cpu_capability()
+    return names[: levels.index(found) + 1] if found in levels else []
 
 
 # AMX, AVX512-FP16 and -BF16 are left out: torch's capability "AVX512" does not promise them.

@@ -51,7 +51,8 @@ def tensors_only(
 ) -> tuple[torch.fx.GraphModule, list[torch.Tensor], Interface]:
     """The graph changed in place, the examples of its inputs, and what the caller has to do.
 
-    arity: how many inputs the caller gives; those that follow must not be needed. Raises Refused for an input or output that cannot be expressed.
+    arity: how many inputs the caller gives; those that follow must not be needed. Raises Refused
+    for an input or output that cannot be expressed.
     """
     work = _Rewriting(module, examples, mode, arity)
     work.rewrite_inputs()

@@ -175,8 +175,9 @@ def _version(compiler: str) -> str:
 def needs(library: bytes) -> dict[str, str]:
     """The newest versions of the system's libraries that a library asks for."""
     found = {}
-    for name, pattern in (("glibc", rb"GLIBC_(\d+(?:\.\d+)+)"), ("glibcxx", rb"GLIBCXX_(\d+(?:\.\d+)+)")):  # fmt: skip
-        versions = [tuple(map(int, v.split(b"."))) for v in set(re.findall(pattern, library))]
-        if versions:
-            found[name] = ".".join(map(str, max(versions)))
+    for name in ("GLIBC", "GLIBCXX"):
+        texts = set(re.findall(rf"{name}_(\d+(?:\.\d+)+)".encode(), library))
+        if texts:
+            newest = max(tuple(map(int, text.split(b"."))) for text in texts)
+            found[name.lower()] = ".".join(map(str, newest))
     return found

@@ -1,0 +1,87 @@
+"""Classes and members of `enum`, and classes whose metaclass makes their instances."""
+
+import enum
+import operator
+from types import FunctionType
+from typing import Any
+
+from ...package.source import Bound
+from ..folding import ENUM_MEMBERS
+from ..invoke import CONSTRUCTORS, construct_plainly
+from ..signals import GraphBreak, Raised
+from ..variables import Constant, Known, SequenceIterator, TupleVariable, Variable
+from .table import rule
+
+
+def member(t, value: enum.Enum) -> Known:
+    """A member of an enum."""
+    return Known(value, Bound(t.references.to(value)))
+
+
+def is_value(value: Any) -> bool:
+    """Whether operations on an enum member may be computed while tracing: neither operators nor
+    text are redefined in Python outside of `enum`."""
+    if not isinstance(value, enum.Enum):
+        return False
+    for base in type(value).__mro__:
+        for name, held in vars(base).items():
+            if isinstance(held, FunctionType) and held.__module__ != "enum":
+                if name.startswith("__") and name not in ("__new__", "__init__"):
+                    return False
+    return True
+
+
+ENUM_MEMBERS.append(is_value)
+
+
+def _members(t, cls: type) -> TupleVariable:
+    return TupleVariable([member(t, each) for each in cls])  # type: ignore[attr-defined]
+
+
+def _construct(t, cls: Any, args: list[Variable], kwargs: dict) -> Variable:
+    """`Color(1)`: the member with a value."""
+    if kwargs or len(args) != 1 or cls._missing_.__func__.__module__ != "enum":
+        raise GraphBreak("unknown_call", cls.__qualname__)
+    try:
+        return t.wrap_result(cls(t.constant(args[0])))
+    except ValueError as error:
+        raise Raised(t.exception(ValueError, *error.args)) from None
+
+
+CONSTRUCTORS[enum.Enum] = _construct
+
+
+def _on_class(operation, function) -> None:
+    @rule(operation, Known)
+    def on_class(t, self, *args):
+        if type(self.value) is not enum.EnumMeta:
+            return NotImplemented
+        return function(t, self.value, *args)
+
+
+def _getitem(t, cls: Any, name: Variable) -> Variable:
+    key = t.constant(name)
+    if key not in cls.__members__:
+        t.raise_exception(KeyError, key)
+    return member(t, cls.__members__[key])
+
+
+def _contains(t, cls: Any, item: Variable) -> Variable:
+    item = t.realize(item)
+    if not isinstance(item, Known) or not isinstance(item.value, enum.Enum):
+        raise GraphBreak("unknown_operation", f"in {cls.__qualname__}")
+    return Constant(item.value in cls)
+
+
+_on_class(operator.getitem, _getitem)
+_on_class(operator.contains, _contains)
+_on_class(iter, lambda t, cls: t.new(SequenceIterator(_members(t, cls))))
+_on_class(len, lambda t, cls: Constant(len(cls)))
+
+
+@rule(type.__call__, Known)
+def call_type(t, self, *args, **kwargs):
+    """Below a metaclass' own `__call__`."""
+    if not isinstance(self.value, type):
+        return NotImplemented
+    return construct_plainly(t, self.value, list(args), kwargs)

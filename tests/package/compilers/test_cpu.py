@@ -1,0 +1,224 @@
+"""The cpu target from a program to compiled calls in a served process: values, mutations,
+gradients, sharing of memory. The gate has compared them with eager before; here the ways are."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import aotdyn
+from aotdyn.package.archive import PackageFile
+from aotdyn.package.compilers import Job
+from aotdyn.package.compilers.cpu import gate
+from aotdyn.package.compilers.cache import Cache
+from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.recording import read_recording
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+R = torch.randn
+
+
+def grad(*size):
+    return R(*size).requires_grad_()
+
+
+def linear(x, w, b):
+    return F.layer_norm(F.gelu(F.linear(x, w, b)), (8,))
+
+
+def update(x, y):
+    x.add_(y)
+    return x * 2
+
+
+def views(x, w):
+    y = x * w
+    return y, y.t(), x.view(-1), x, y[0], w.detach()
+
+
+def dropout(x, w):
+    return F.dropout(x @ w, 0.5, True).relu()
+
+
+def without(x, w):
+    with torch.no_grad():
+        z = (x * w).sum()
+    return x * w * z, z
+
+
+def norm(x, w, mean, var):
+    return F.batch_norm(F.conv2d(x, w), mean, var, training=True)
+
+
+def constant(x):
+    return x + torch.tensor([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+
+
+CASES = {
+    "linear": (linear, (R(4, 8), grad(8, 8), grad(8))),
+    "update": (update, (R(4), R(4))),
+    "views": (views, (R(4, 4), grad(4, 4))),
+    "dropout": (dropout, (R(8, 8), grad(8, 8))),
+    "no_grad": (without, (R(8, 8), grad(8, 8))),
+    "batch_norm": (norm, (R(2, 3, 8, 8), grad(4, 3, 3, 3), torch.zeros(4), torch.ones(4))),
+    "constant": (constant, (R(12),)),
+    "external": (lambda x: torch.linalg.inv(x @ x.t() + torch.eye(4)), (R(4, 4),)),
+    "transposed": (lambda x: x.t() @ x, (R(6, 8).t(),)),
+    "none_and_int": (lambda x, n: (x.sum() * n, n, None), (R(4), 3)),
+    "complex": (lambda x: torch.view_as_complex(x) * 2j, (R(4, 2),)),
+    "embedding": (lambda i, w: F.embedding(i, w).mean(1), (torch.randint(0, 2, (2, 5)), grad(16, 8))),
+}
+
+
+def isa():
+    return runnable_here()[-1]
+
+
+def pack(tmp_path, program, *calls, dynamic=None):
+    recording, package = tmp_path / "a.rec", tmp_path / "a.pkg"
+    with aotdyn.record(recording):
+        traced = compiled(program, Settings("eager", False, dynamic))
+        for call in calls:
+            traced(*clones(call))
+    return aotdyn.pack([recording], package, ["cpu"], {"isas": [isa()]}), package
+
+
+def clones(values):
+    return [v.detach().clone().requires_grad_(v.requires_grad) if isinstance(v, torch.Tensor) else v
+            for v in values]
+
+
+def outcome(program, call):
+    given = clones(call)
+    torch.manual_seed(3)
+    found = program(*given)
+    outputs = [t for t in (found if isinstance(found, tuple) else (found,))]
+    ends = [t for t in outputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_floating_point()]
+    if ends:
+        sum(t.sum() * (i + 1) for i, t in enumerate(ends)).backward()
+    grads = [v.grad for v in given if isinstance(v, torch.Tensor)]
+    return [t.detach() if isinstance(t, torch.Tensor) else t for t in (*outputs, *given, *grads)]
+
+
+def assert_close(actual, expected):
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected):
+        if isinstance(b, torch.Tensor):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+        else:
+            assert a == b and type(a) is type(b)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_is_served_compiled(name, tmp_path):
+    program, call = CASES[name]
+    report, path = pack(tmp_path, program, call)
+    assert report.compiled == (("cpu", 1),), str(report)
+    with aotdyn.load(path, on_miss="error") as package:
+        served = compiled(program, Settings("eager"))
+        for _ in range(2):
+            assert_close(outcome(served, call), outcome(program, call))
+        (graph,) = package._graphs.values()
+        assert graph.__module__.startswith("aotdyn.runtime.artifacts")
+        assert not package.refused
+
+
+def test_sizes_and_ints_that_change(tmp_path):
+    def program(x, w, n):
+        return (x @ w).relu() * n, n + x.shape[0]
+
+    calls = [(R(b, 8), grad(8, 8), n) for b, n in ((4, 3), (6, 5), (9, 11))]
+    report, path = pack(tmp_path, program, *calls[:2])
+    assert report.compiled == (("cpu", 2),), str(report)
+    with aotdyn.load(path, on_miss="error"):
+        served = compiled(program, Settings("eager"))
+        for call in (*calls, (R(7, 8), grad(8, 8), -2)):  # no size is negative: eager serves it
+            assert_close(outcome(served, call), outcome(program, call))
+
+
+def test_inputs_that_overlap_are_served_eagerly(tmp_path):
+    report, path = pack(tmp_path, update, (R(4), R(4)))
+    assert report.compiled == (("cpu", 1),)
+    base = R(6)
+    expected = base.clone()
+    result = update(expected[1:5], expected[:4])
+    with aotdyn.load(path, on_miss="error"):
+        served = compiled(update, Settings("eager"))
+        torch.testing.assert_close(served(base[1:5], base[:4]), result)
+    torch.testing.assert_close(base, expected)
+
+
+def test_gradients_twice_and_of_gradients(tmp_path):
+    _, path = pack(tmp_path, dropout, CASES["dropout"][1])
+    with aotdyn.load(path, on_miss="error"):
+        served = compiled(dropout, Settings("eager"))
+        x, w = clones(CASES["dropout"][1])
+        loss = served(x, w).sum()
+        (first,) = torch.autograd.grad(loss, w, retain_graph=True)
+        (again,) = torch.autograd.grad(loss, w, create_graph=True)
+        assert torch.equal(first, again) and again.requires_grad
+        with pytest.raises(RuntimeError, match="does not currently support double backward"):
+            again.sum().backward()
+
+
+def test_the_gate_stops_wrong_code(tmp_path, monkeypatch):
+    program, call = CASES["linear"]
+    _, path = pack(tmp_path, program, call)
+    recording = read_recording(tmp_path / "a.rec")
+    (graph,) = recording.graphs.values()
+    state = next(g.expected for g in recording.variants[0].guards if g.kind == "STATE")
+    with PackageFile.open(path) as package:
+        artifact = package.artifact(graph.id, "cpu")
+        cache = Cache(tmp_path / "cache")
+        fine = gate.check_artifacts({graph.id: (Job(graph, state), artifact)}, [isa()], cache)
+        wrong = replace(artifact, text=artifact.text.replace("return run_forward(a)",
+            "o = run_forward(a); o[0] = o[0] * 1.1; return o"))  # fmt: skip
+        failed = gate.check_artifacts({graph.id: (Job(graph, state), wrong)}, [isa()], cache)
+        artifact = wrong = None
+    assert fine == {} and "output 0 differs by" in failed[graph.id]
+
+
+def test_without_a_compiler_there_is_eager(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    report, path = pack(tmp_path, update, (R(4), R(4)))
+    assert report.targets == ("eager",) and "no C++ compiler" in str(report)
+
+
+def test_a_package_for_another_torch(tmp_path, monkeypatch):
+    _, path = pack(tmp_path, update, (R(4), R(4)))
+    monkeypatch.setattr("aotdyn.runtime.artifacts.needs.torch.__version__", "2.99.0")
+    with pytest.warns(UserWarning), aotdyn.load(path, on_miss="error") as package:
+        served = compiled(update, Settings("eager"))
+        assert_close(outcome(served, (R(4), R(4)))[:0], [])
+        assert any("it is for torch" in line for line in package.refused)
+
+
+SERVE = """
+import sys, torch, aotdyn
+from aotdyn.package.archive import PackageFile
+package = aotdyn.load(sys.argv[1], on_miss="error")
+torch.set_num_threads(int(sys.argv[2]))
+for id in package.file.graphs:
+    graph = package.graph(id)
+    data = package.file.graph(id)
+    inputs = [torch.randn(i.size).requires_grad_(i.requires_grad) for i in data.inputs]
+    for output in graph(*inputs):
+        output.sum().backward()
+assert graph.__module__.startswith("aotdyn.runtime.artifacts")
+bad = {"torch._dynamo", "torch._inductor", "sympy", "triton", "aotdyn.record",
+       "torch._functorch.aot_autograd", "torch.fx.experimental.symbolic_shapes",
+       "aotdyn.package.compilers"} & sys.modules.keys()
+assert not bad, bad
+"""
+
+
+def test_serving_imports_no_compiler_and_runs_with_any_number_of_threads(tmp_path):
+    _, path = pack(tmp_path, linear, (R(4, 8), grad(8, 8), grad(8)))
+    for threads in ("1", "2", "16"):
+        subprocess.run([sys.executable, "-c", SERVE, str(path), threads], check=True)

@@ -1,0 +1,306 @@
+"""Modules: hooks, buffers, parametrizations, containers, and how libraries build on them."""
+
+import collections
+import copy
+import dataclasses
+import functools
+import inspect
+import weakref
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.b.weight = self.a.weight
+        self.layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])
+        self.named = nn.ModuleDict({"x": nn.ReLU(), "y": nn.Identity()})
+        self.scales = nn.ParameterList([nn.Parameter(torch.ones(3)) for _ in range(2)])
+        self.table = nn.ParameterDict({"w": nn.Parameter(torch.ones(3))})
+        self.register_buffer("seen", torch.zeros(()))
+        self.plain = [nn.Linear(3, 3)]
+        self.calls = 0
+
+    def forward(self, x, *, scale=1):
+        self.calls += 1
+        self.seen = self.seen + 1
+        self.seen.add_(1)
+        x = self.b(self.a(x)) * scale
+        for layer in self.layers[1:]:
+            x = layer(x)
+        x = self.layers[0](x) if len(self.layers) == 3 else x
+        for name, layer in self.named.items():
+            x = layer(x) if name != "z" else x
+        for s in self.scales:
+            x = x * s
+        x = x + self.table["w"] + sum(p.sum() for p in self.a.parameters())
+        x = self.plain[0](x)
+        total = sum(m.training for m in self.modules())
+        return x, total, [n for n, _ in self.named_parameters()][:2], "seen" in dict(self.named_buffers())
+
+
+class Holder:
+    def __init__(self):
+        self.module = nn.Linear(3, 3)
+
+
+class Config:
+    attribute_map = {"hidden": "n_embd"}
+
+    def __init__(self):
+        self.n_embd = 3
+        self.flag = True
+
+    @property
+    def doubled(self):
+        return self.n_embd * 2
+
+    def __setattr__(self, key, value):
+        if key in super().__getattribute__("attribute_map"):
+            key = super().__getattribute__("attribute_map")[key]
+        super().__setattr__(key, value)
+
+    def __getattribute__(self, key):
+        if key != "attribute_map" and key in super().__getattribute__("attribute_map"):
+            key = super().__getattribute__("attribute_map")[key]
+        if super().__getattribute__("__dict__").get("_absent") is not None:
+            return None
+        return super().__getattribute__(key)
+
+
+class Output(collections.OrderedDict):
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = self.__dict__.get(field.name)
+            if value is not None:
+                self[field.name] = value
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def __getitem__(self, key):
+        return dict(self.items())[key] if isinstance(key, str) else self.to_tuple()[key]
+
+    def __setattr__(self, name, value):
+        if name in self.keys() and value is not None:
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def to_tuple(self):
+        return tuple(self[k] for k in self.keys())
+
+
+@dataclasses.dataclass
+class BaseOutput(Output):
+    last: torch.Tensor = None
+    pooled: torch.Tensor = None
+
+
+class Counts(dict):
+    def __missing__(self, key):
+        return 0
+
+
+class Registry(dict):
+    def __setitem__(self, key, value):
+        super().__setitem__(str(key), value)
+
+    def get(self, key):
+        return super().get(str(key)) or {}
+
+
+class Cache:
+    def __init__(self):
+        self.keys = []
+        self.seen = 0
+
+    def update(self, key, index):
+        if len(self.keys) <= index:
+            self.keys.append(key)
+        else:
+            self.keys[index] = torch.cat([self.keys[index], key])
+        self.seen += key.shape[0]
+        return self.keys[index]
+
+
+def returns_dict(function):
+    @functools.wraps(function)
+    def wrapper(self, *args, **kwargs):
+        wanted = kwargs.pop("return_dict", True)
+        if "scale" in function.__code__.co_varnames:
+            kwargs["scale"] = 2
+        out = function(self, *args, **kwargs)
+        return out if wanted else out.to_tuple()
+
+    return wrapper
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = Config()
+        self.layer = nn.Linear(3, 3)
+
+    @returns_dict
+    def forward(self, x, scale=1, cache=None):
+        kept = {k for k in inspect.signature(self.forward).parameters if k == "x"}
+        if cache is not None:
+            x = cache.update(x, 0)
+        return BaseOutput(last=self.layer(x) * scale * self.config.hidden + len(kept))
+
+
+@functools.lru_cache
+def helper(name):
+    return __import__("importlib").util.find_spec(name) is not None
+
+
+def double(module, args):
+    return (args[0] * 2,)
+
+
+def doubled_kwargs(module, args, kwargs):
+    return args, {**kwargs, "scale": 3}
+
+
+def plus(module, args, output):
+    return output + 1
+
+
+def watch(module, args, output):
+    module.calls = getattr(module, "calls", 0) + 1
+
+
+def test_module_program(agree):
+    agree(Net(), (torch.randn(2, 3),), (torch.randn(2, 3),), breaks=0)
+
+
+def call(module, x):
+    return module(x)
+
+
+def test_hooks(agree):
+    module = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    module[0].register_forward_pre_hook(double)
+    module[0].register_forward_hook(plus)
+    module.register_forward_hook(watch)
+    agree(call, (module, torch.ones(2, 3)), breaks=0)
+
+
+def keyword_call(module, x):
+    return module(x, scale=1)
+
+
+def test_hook_with_keywords(agree):
+    module = Net()
+    module.register_forward_pre_hook(doubled_kwargs, with_kwargs=True)
+    agree(keyword_call, (module, torch.ones(2, 3)), breaks=0)
+
+
+def test_hooks_are_guarded(agree):
+    bare, hooked = nn.Linear(3, 3), nn.Linear(3, 3)
+    hooked.register_forward_hook(plus)
+    agree(call, (bare, torch.ones(3)), (hooked, torch.ones(3)), (bare, torch.ones(3)), variants=2)
+
+
+def test_parametrizations(agree):
+    norm = torch.nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
+    x = torch.randn(2, 3)
+    agree(norm, (x,), breaks=0, package=False)
+    agree(torch.nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)), (x,), breaks=0,
+          package=False)  # fmt: skip
+
+
+def test_module_in_a_plain_object(agree):
+    agree(lambda h, x: h.module(x), (Holder(), torch.ones(3)), breaks=0)
+
+
+def test_model_output_config_and_cache(agree, kw):
+    model, x = Model(), torch.randn(2, 3)
+    agree(model, (x,), (x, kw({"return_dict": False})), (x, kw({"cache": Cache()})), breaks=0)
+
+
+def test_config_is_changed(agree):
+    def program(x, config):
+        config.hidden = 4
+        config.other = x
+        return x * config.hidden * config.doubled, sorted(vars(config)), len(config.__dict__)
+
+    agree(program, (torch.ones(3), Config()), breaks=0)
+
+
+def test_output_that_comes_in(agree):
+    def program(out):
+        out["pooled"] = out.last + out[0]
+        return out.to_tuple()[0] + 1, "last" in out, list(out)
+
+    agree(program, (BaseOutput(last=torch.ones(3)),), breaks=0)
+
+
+def test_dict_subclasses(agree):
+    def program(x, default, counts, ordered, registry):
+        default["a"].append(x)
+        made = collections.defaultdict(list)
+        made["q"].append(x + 1)
+        counts["k"] += 1
+        ordered["z"] = x
+        ordered.move_to_end("a")
+        registry[1] = {"v": x}
+        return (default["b"], made, collections.OrderedDict(a=x), {**default}, counts.items(), list(ordered),
+                ordered.copy(), registry.get(1), registry.get(2))  # fmt: skip
+
+    args = (collections.defaultdict(list), Counts(a=1), collections.OrderedDict(a=1, b=2), Registry())
+    agree(program, (torch.ones(3), *args), breaks=0)
+
+
+def test_deepcopy_of_a_config(agree):
+    def program(x, config):
+        other = copy.deepcopy(config)
+        other.n_embd = 7
+        return x * other.n_embd, config.n_embd, copy.copy(config).hidden
+
+    agree(program, (torch.ones(3), Config()), breaks=0)
+
+
+def test_cached_helper(agree):
+    def program(x):
+        return x + 1 if helper("json") else x
+
+    agree(program, (torch.ones(3),), breaks=0)
+
+
+class Referring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.reference = weakref.ref(self.weight)
+
+    def forward(self, x):
+        return x * self.reference() if self.reference() is self.weight else x
+
+
+def test_weak_reference():
+    import aotdyn
+
+    module = Referring()
+    compiled = aotdyn.compile(module, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(torch.full((3,), 2.0)), torch.full((3,), 2.0))
+    module.weight = nn.Parameter(torch.zeros(3))
+    assert torch.equal(compiled(torch.full((3,), 2.0)), module(torch.full((3,), 2.0)))
+
+
+class Switch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        self.eval()
+        return self.drop(x)
+
+
+def test_switch_inside_forward(agree):
+    agree(Switch(), (torch.ones(4),))

@@ -1,0 +1,286 @@
+"""How many variants a history of calls makes, and what is said of a miss."""
+
+import importlib
+import sys
+
+import pytest
+import torch
+
+import aotdyn
+from aotdyn.runtime import logs
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
+from tests.conftest import assert_agree, perform
+
+
+class Counter:
+    scale = 2
+
+    def __init__(self):
+        self.count = 0
+        self.total = 0.0
+
+    def scaled(self, x):
+        return x * self.scale
+
+    def fresh(self):
+        made = Counter()
+        made.__dict__.update(self.__dict__)
+        return made
+
+
+def increments(x, c):
+    c.count += 1
+    return x + 1
+
+
+def accumulates(x, c):
+    c.total += 0.5
+    return x + 1
+
+
+def passes_on(x, value):
+    return x + 1, value
+
+
+def stores(x, value):
+    holder = [value, {"v": value}]
+    return x + 1, holder
+
+
+def multiplies(x, v):
+    return x * v
+
+
+def branches(x, n):
+    return x + 1 if n > 3 else x - 1
+
+
+def loops(x, n):
+    for i in range(n):
+        x = x + i
+    return x
+
+
+def indexes(x, n):
+    return x + [10, 20, 30, 40][n]
+
+
+def compares(x, n):
+    return x + 1 if n == 3 else x
+
+
+def two_ints(x, n, m):
+    return x * n + m * n
+
+
+def aligned(x, y):
+    return x + y
+
+
+def shapes_of(*sizes):
+    return [(torch.ones(n),) for n in sizes]
+
+
+def with_values(*values):
+    return [(torch.ones(3), value) for value in values]
+
+
+HISTORIES = {
+    "a float that is passed on": (passes_on, with_values(1.5, 2.5, None, "a", [1], 3), 1),
+    "a value that is stored": (stores, with_values(1.5, None, "a", (1, 2), 3), 1),
+    "an int in the graph": (multiplies, with_values(2, 3, 4, -5, 0, 1, 100), 2),
+    "a float in the graph": (multiplies, with_values(2.5, 3.5, 4.5, -5.5, 1e9, 1.0), 3),
+    "nan and infinity": (multiplies, with_values(2.5, 3.5, 4.5, float("nan"), float("inf")), 5),
+    "zeros": (multiplies, with_values(0.0, -0.0, 0.5, 1.5, -0.0), 3),
+    "bools are no ints": (multiplies, with_values(2, 3, True, False, 1), 4),
+    "a branch on an int": (branches, with_values(1, 2, 3, 4, 5, 6), 3),
+    "a loop over an int": (loops, with_values(1, 2, 3, 1, 2, 3), 3),
+    "an int as an index of a list": (indexes, with_values(0, 1, 2, 0, 1, 2), 3),
+    "an int that is compared": (compares, with_values(1, 2, 3, 4, 5), 3),
+    "one int of two": (two_ints, [(torch.ones(2), n, 5) for n in (1, 2, 3, 4)], 2),
+    "both ints": (two_ints, [(torch.ones(2), n, n) for n in (1, 2, 3, 4)], 2),
+    "both ints, one after the other": (
+        two_ints, [(torch.ones(2), n, m) for n, m in ((1, 5), (2, 5), (3, 6), (4, 7))], 3,
+    ),
+    "equal sizes": (aligned, [(torch.ones(n), torch.ones(n)) for n in (2, 3, 4, 5)], 2),
+    "sizes that are not equal": (
+        aligned, [(torch.ones(n, 1), torch.ones(1, m)) for n, m in ((2, 2), (3, 3), (4, 5))], 3,
+    ),
+    "strings": (passes_on, with_values("a", "b"), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_number_of_variants(name, agree):
+    function, calls, variants = HISTORIES[name]
+    agree(function, *calls, variants=variants, breaks=0)
+
+
+@pytest.mark.parametrize("function, variants", [(increments, 2), (accumulates, 3)])
+def test_a_counter_does_not_recompile_at_each_call(function, variants):
+    settings = Settings("eager")
+    traced = compiled(function, settings)
+    mine, theirs = Counter(), Counter()
+    for _ in range(8):
+        traced(torch.ones(2), mine)
+        function(torch.ones(2), theirs)
+    assert vars(mine) == vars(theirs)
+    assert len(settings.entries()[0].linked) == variants
+
+
+def test_a_counter_in_a_closure_and_a_global():
+    calls = 0
+
+    def fn(x):
+        nonlocal calls
+        calls += 1
+        return x + 1
+
+    settings = Settings("eager")
+    traced = compiled(fn, settings)
+    for _ in range(8):
+        traced(torch.ones(2))
+    assert calls == 8
+    assert len(settings.entries()[0].linked) == 2
+
+
+@pytest.mark.xfail(strict=True, reason="the length of a list is guarded when the list is looked at")
+def test_a_list_that_is_only_appended_to():
+    def fn(x, log):
+        log.append(x.shape[0])
+        return x + 1
+
+    settings = Settings("eager")
+    traced = compiled(fn, settings)
+    log: list = []
+    for _ in range(8):
+        traced(torch.ones(2), log)
+    assert log == [2] * 8
+    assert len(settings.entries()[0].linked) == 2
+
+
+# -- parameters that are called as what generated text needs ----------------------------------
+
+
+def test_parameters_named_like_builtins(agree):
+    def fn(x, type, len, id=3, *, float=2.0, math=None, **map):
+        return x * type + (1 if len else 2) * float + ("a" in map) + (id if math is None else 0)
+
+    agree(fn, (torch.ones(3), 3, [1]), (torch.ones(3), 4, []), (torch.ones(4), 4, [], 7), breaks=0)
+
+
+# -- messages ------------------------------------------------------------
+
+
+def misses(function, *calls) -> list[str]:
+    """The failed guards that the recompile log names, without their places."""
+    shown: list[str] = []
+    logs.sinks.append(lambda category, text: shown.append(text) if category == "recompiles" else 0)
+    try:
+        traced = compiled(function, Settings("eager"))
+        for change, args in calls:
+            if change is not None:
+                change()
+            traced(*args)
+    finally:
+        logs.sinks.pop()
+    lines = [line.strip() for text in shown for line in text.splitlines()[1:]]
+    return [line.removeprefix("failed: ").partition("  # ")[0] for line in lines]
+
+
+X = torch.ones(3)
+MESSAGES = [
+    (passes_on, (X, 1), (torch.ones(4), 1),
+     "tensor 'x' size mismatch at index 0. expected 3, actual 4"),
+    (passes_on, (X, 1), (X.double(), 1), "tensor 'x' dtype mismatch. expected Float, actual Double"),
+    (multiplies, (X, 1), (X, 2), "v == 1 (it is 2)"),
+    (multiplies, (X, 1), (X, True), "v == 1 (it is True)"),
+    (multiplies, (X, 0.5), (X, -0.5), "v == 0.5 (it is -0.5)"),
+    (multiplies, (X, 2), (X, X + 1), "v == 2 (it is tensor([2., 2., 2.]))"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function, first, second, message", MESSAGES)
+def test_message_of_a_miss(function, first, second, message):
+    assert misses(function, (None, first), (None, second)) == [message]
+
+
+def test_message_of_a_changed_state():
+    def fn(x):
+        return x + 1
+
+    wanted = "the process' state (gradient mode, autocast, defaults) "
+    found = misses(fn, (None, (X,)), (lambda: torch.set_grad_enabled(False), (X,)))
+    torch.set_grad_enabled(True)
+    assert found == [f"{wanted}(grad mode was True and is False)"]
+
+
+def test_message_of_a_changed_class(monkeypatch):
+    def fn(x, c):
+        return c.scaled(x) if c else x
+
+    module = __name__
+    found = misses(
+        fn,
+        (None, (X, Counter())),
+        (lambda: monkeypatch.setattr(Counter, "scale", 3), (X, Counter())),
+    )
+    assert found == ["Counter.scale == 2 (it is 3)"]
+    found = misses(
+        fn,
+        (None, (X, Counter())),
+        (
+            lambda: monkeypatch.setattr(Counter, "__bool__", lambda s: True, raising=False),
+            (X, Counter()),
+        ),
+    )
+    assert found == [
+        f"classes Counter (__bool__ of {module}:Counter was not there and is a function)"
+    ]
+    found = misses(
+        fn,
+        (None, (X, Counter())),
+        (
+            lambda: monkeypatch.setattr(
+                Counter.scaled, "__code__", (lambda self, x: x).__code__
+            ),
+            (X, Counter()),
+        ),
+    )
+    assert len(found) == 1 and found[0].startswith("the code of ")
+    assert f"({module}.Counter.scaled has another one)" in found[0]
+
+
+# -- between record and load ------------------------------------------------------------
+
+INLINED = "def inner(x):\n    return x {}\n"
+PROGRAM = """
+import torch
+from inlined_by_aotdyn_test import inner
+
+def outer(x):
+    return inner(x) + 1
+"""
+
+
+def test_a_variant_is_refused_when_inlined_code_has_changed(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "inlined_by_aotdyn_test.py").write_text(INLINED.format("* 2"))
+    (tmp_path / "program_of_aotdyn_test.py").write_text(PROGRAM)
+    program = importlib.import_module("program_of_aotdyn_test")
+    with aotdyn.record(tmp_path / "a.rec"):
+        compiled(program.outer, Settings("eager"))(X)
+    aotdyn.pack([tmp_path / "a.rec"], tmp_path / "a.pkg")
+    for name in ("program_of_aotdyn_test", "inlined_by_aotdyn_test"):
+        monkeypatch.delitem(sys.modules, name)
+    source = INLINED.format("* 300")
+    (tmp_path / "inlined_by_aotdyn_test.py").write_text(source)
+    importlib.invalidate_caches()
+    program = importlib.import_module("program_of_aotdyn_test")
+    with aotdyn.load(tmp_path / "a.pkg", on_miss="eager") as package:
+        served = compiled(program.outer, Settings("eager"))
+        assert_agree(perform(program.outer, (X,), {}), perform(served, (X,), {}))
+        assert len(package.refused) == 1
+        assert "inlined_by_aotdyn_test:inner" in str(package.refused)
+        assert "has changed since it was recorded" in str(package.refused)

@@ -1,0 +1,323 @@
+"""Programs over torch's API: contexts and modes, queries, subclasses, custom operators."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+@torch.library.custom_op("aotdyn_tests::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+class Tagged(torch.Tensor):
+    """A subclass that counts on __torch_function__."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        if func is torch.add or func is torch.Tensor.add:
+            return torch.Tensor.mul(result, 100)
+        return result
+
+
+class Wrapper:
+    """No tensor, but it overrides torch functions."""
+
+    def __init__(self, value):
+        self.value = value
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return "overridden", func.__name__
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * g * x
+
+
+@torch.no_grad()
+def without_grad(x):
+    return x * 2
+
+
+def no_grad(x):
+    with torch.no_grad():
+        y = x * 2
+    return y, y.requires_grad, (x * 2).requires_grad
+
+
+def nested_grad(x):
+    with torch.no_grad():
+        with torch.enable_grad():
+            a = x * 2
+        with torch.set_grad_enabled(False):
+            b = x * 3
+    return a, b, torch.is_grad_enabled()
+
+
+def set_grad_function(x):
+    torch.set_grad_enabled(False)
+    y = x * 2
+    torch.set_grad_enabled(True)
+    return y, x * 3
+
+
+def decorated(x):
+    return without_grad(x), x * 3
+
+
+def autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x
+        with torch.autocast("cpu", enabled=False):
+            z = x @ x
+    return y, z, torch.is_autocast_enabled("cpu")
+
+
+def record_function(x):
+    with torch.profiler.record_function("block"):
+        y = x + 1
+    return y * 2
+
+
+def sdpa(x):
+    q = x.reshape(1, 1, 3, 3)
+    with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
+        return F.scaled_dot_product_attention(q, q, q)
+
+
+def finfo(x):
+    info = torch.finfo(x.dtype)
+    low = torch.finfo(torch.float16).min
+    return x.clamp(min=info.min / 2) + info.eps, low, torch.iinfo(torch.int8).max, info.bits
+
+
+def sizes(x):
+    s = x.shape + (2,)
+    return torch.zeros(s), x.size()[1:], s.numel(), len(s), torch.Size([1, *s[:-1]]), s == (3, 3, 2)
+
+
+def queries(x):
+    return (x.dtype, x.device, x.device.type, x.ndim, x.dim(), x.is_floating_point(), x.is_contiguous(),
+            x.dtype.is_floating_point, x.dtype.itemsize, x.numel(), x.layout, x.is_complex(),
+            torch.is_tensor(x), torch.is_floating_point(x), x.element_size(), x.stride())  # fmt: skip
+
+
+def factories(x):
+    return (
+        torch.arange(3), torch.arange(0, 4, 2, dtype=torch.float64), torch.zeros(2, 3),
+        torch.ones_like(x), x.new_zeros(2), x.new_tensor([1, 2]), torch.full((2,), 7),
+        torch.tensor([[1.0, 2.0]]), torch.eye(2), torch.linspace(0, 1, 3), torch.tensor(3),
+        torch.empty(0), torch.as_tensor([1, 2]), torch.tril(torch.ones(2, 2)), torch.asarray(x),
+    )  # fmt: skip
+
+
+def out_argument(x):
+    y = torch.empty_like(x)
+    torch.add(x, 1, out=y)
+    return y
+
+
+def in_place(x):
+    y = x.clone()
+    y.add_(1).mul_(2)
+    y[0] = 5
+    y[:, 1] += x[:, 1]
+    x.relu_()
+    return y, x
+
+
+def views(x):
+    v = x.view(-1)
+    v[0] = 9
+    return x, v.t(), x.T, x.mT.contiguous(), x.unbind(0), x.split(1), x.chunk(2)
+
+
+def random_operators(x):
+    return torch.rand(2), torch.randn_like(x), torch.randint(0, 5, (2,)), F.dropout(x, 0.5), x.bernoulli(0.5)
+
+
+def complex_numbers(x):
+    c = torch.complex(x, x)
+    return c.abs(), c.real, c.imag, c.conj(), torch.fft.fft(x), torch.view_as_real(c), c.angle()
+
+
+def library(x):
+    return (torch.linalg.norm(x), torch.linalg.inv(x + 5 * torch.eye(3)), torch.special.expit(x),
+            torch.fft.rfft(x), torch.linalg.qr(x), torch.topk(x, 2), torch.max(x, dim=0).values,
+            x.sort().indices, torch.einsum("ij,jk->ik", x, x))  # fmt: skip
+
+
+def overloads(x):
+    return torch.ops.aten.add.Tensor(x, x), torch.ops.aten.relu(x), torch.ops.aten.sum.dim_IntList(x, [0])
+
+
+def custom_op(x):
+    return twice(x) + torch.ops.aotdyn_tests.twice(x)
+
+
+def operators(x):
+    a = (x > 0) & ~(x < 1) | (x == 2)
+    return a, x // 2, x % 2, x**2, 2**x, -x, abs(x), 1 / x, 1 - x, x @ x, x != 1
+
+
+def indexing(x):
+    m = x > 0
+    return (x[0], x[..., 1], x[None], x[[0, 1]], x[:, ::2], x[torch.tensor([1])], x[-1, -1],
+            torch.where(m, x, 0), x.masked_fill(m, 0), x[1:, :-1], x[None, ..., None].shape)  # fmt: skip
+
+
+def methods(x):
+    return (x.to(torch.float64), x.float(), x.type_as(x), x.type(), x.to("cpu"), x.to(x), x.bool(),
+            x.expand(2, 3, 3), x.detach(), x.data, x.mean((0, 1)), x.flatten(), x.sum(dim=-1, keepdim=True))  # fmt: skip
+
+
+def inline_function(x):
+    with torch.no_grad():
+        return Square.apply(x)
+
+
+WHOLE = [no_grad, nested_grad, set_grad_function, decorated, autocast, record_function, finfo, sizes,
+         queries, factories, out_argument, in_place, views, random_operators, complex_numbers,
+         library, overloads, custom_op, operators, indexing, methods, inline_function]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", WHOLE, ids=lambda f: f.__name__)
+def test_whole_graph(agree, program):
+    agree(program, (torch.randn(3, 3),), breaks=0)
+
+
+def inference_mode(x):
+    with torch.inference_mode():
+        y = x * 2
+    return y + 0, y.is_inference()
+
+
+def device_context(x):
+    with torch.device("cpu"):
+        return torch.zeros(2) + x.sum()
+
+
+def device_meta(x):
+    with torch.device("meta"):
+        y = torch.zeros(2)
+    return y.device.type, x + 1
+
+
+def default_dtype(x):
+    torch.set_default_dtype(torch.float64)
+    try:
+        return torch.zeros(2), x
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def vmapped(x):
+    return torch.vmap(lambda row: row.sum() * row)(x)
+
+
+def func_grad(x):
+    return torch.func.grad(lambda v: (v**2).sum())(x)
+
+
+def backward_inside(x):
+    y = x.clone().requires_grad_()
+    (y**2).sum().backward()
+    return y.grad
+
+
+def autograd_grad(x):
+    y = x.clone().requires_grad_()
+    return torch.autograd.grad((y**3).sum(), y)[0]
+
+
+def function_with_grad(x):
+    y = x.clone().requires_grad_()
+    return Square.apply(y) + 1
+
+
+def values(x):
+    return x.sum().item(), x.tolist(), x.shape[0] * x.numpy().size
+
+
+def branch(x):
+    return x + 1 if x.sum() > 0 else x - 1
+
+
+def masked(x):
+    return x[x > 0], x.nonzero(), torch.unique(x)
+
+
+def seeded(x):
+    torch.manual_seed(7)
+    return torch.rand(2) + x.sum()
+
+
+def generator(x):
+    g = torch.Generator().manual_seed(3)
+    return torch.rand(2, generator=g) + x.sum()
+
+
+def hooked_tensor(x):
+    y = (x * 2).requires_grad_()
+    y.register_hook(lambda g: g * 2)
+    return y * 3
+
+
+def saved_hooks(x):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        return (x * x).exp()
+
+
+def checkpointed(x):
+    return torch.utils.checkpoint.checkpoint(lambda v: (v * 2).relu(), x, use_reentrant=False)
+
+
+def cond(x):
+    return torch.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+def subclass(x):
+    y = x.as_subclass(Tagged)
+    return (torch.add(y, 1) * 2).as_subclass(torch.Tensor)
+
+
+def override(x):
+    return torch.add(Wrapper(x), 1), torch.sum(Wrapper(1))
+
+
+RIGHT = [sdpa, inference_mode, device_context, device_meta, default_dtype, vmapped, func_grad, backward_inside,
+         autograd_grad, function_with_grad, values, branch, masked, seeded, generator, hooked_tensor,
+         saved_hooks, checkpointed, cond, subclass, override]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", RIGHT, ids=lambda f: f.__name__)
+def test_right_with_or_without_breaks(agree, program):
+    agree(program, (torch.randn(3, 3),))
+
+
+def test_mode_around_the_call(agree):
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    def under_mode(x):
+        with Mode():
+            return torch.add(x, 1)
+
+    agree(under_mode, (torch.ones(3),))
