@@ -1,6 +1,7 @@
 """Which Python functions are inlined, which frames are traced: the one list of libraries whose
 code is pointless to trace."""
 
+import functools
 import os
 import sysconfig
 from types import CodeType, FunctionType
@@ -51,7 +52,11 @@ def _module_of(path: str, root: str) -> str:
 
 def is_foreign(code: CodeType) -> bool:
     """Whether a code object belongs to a library that is not traced."""
-    path = code.co_filename
+    return _is_foreign_file(code.co_filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_foreign_file(path: str) -> bool:
     if path.startswith("<"):
         # Made by dataclasses, namedtuple and the like, or typed in.
         return path.startswith("<frozen") and path[8:-1] not in _TRACED_STDLIB

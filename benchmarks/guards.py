@@ -3,7 +3,7 @@
     python benchmarks/guards.py            both; --ours leaves torch.compile out
 
 Graphs are replaced by a constant in both, so that what is measured is what a call costs besides
-its computation. Times are the least of several repetitions.
+its computation.
 """
 
 import sys
@@ -23,8 +23,8 @@ class Layers(nn.Module):
     def __init__(self):
         super().__init__()
         layers: list[nn.Module] = []
-        for index in range(100):
-            layers += [nn.Linear(4, 4), nn.PReLU(4) if index < 100 else nn.ReLU()]
+        for _ in range(100):
+            layers += [nn.Linear(4, 4), nn.PReLU(4)]
         self.layers = nn.Sequential(*layers)
 
     def forward(self, x):
@@ -50,15 +50,18 @@ def constant(graph, inputs):
     return lambda *args: results
 
 
-def microseconds(call: Callable[[], object], seconds: float = 1.0) -> float:
-    """The least time of a call, in microseconds."""
-    best, end = float("inf"), time.perf_counter() + seconds
+def microseconds(*calls: Callable[[], object], seconds: float = 6.0) -> list[float]:
+    """The least time of each call, in microseconds; measured in turns, so that other work on the
+    machine slows all of them."""
+    best = [float("inf")] * len(calls)
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end:
-        start = time.perf_counter()
-        for _ in range(100):
-            call()
-        best = min(best, (time.perf_counter() - start) / 100)
-    return best * 1e6
+        for index, call in enumerate(calls):
+            start = time.perf_counter()
+            for _ in range(20):
+                call()
+            best[index] = min(best[index], (time.perf_counter() - start) / 20)
+    return [each * 1e6 for each in best]
 
 
 def measure(name: str, function: Callable, args: tuple, against: bool) -> None:
@@ -68,13 +71,15 @@ def measure(name: str, function: Callable, args: tuple, against: bool) -> None:
     entry = next(e for s in all_settings() for e in s.entries() if e.linked and _is_of(e, function))
     check = entry.linked[0].check
     values = (function, *args) if isinstance(function, nn.Module) else args
-    called, checked = microseconds(lambda: ours(*args)), microseconds(lambda: check(*values))
-    line = f"{name}: check {checked:.2f} us, call {called:.2f} us"
+    calls = [lambda: check(*values), lambda: ours(*args)]
     if against:
         theirs = torch.compile(function, backend=constant)
         theirs(*args)
-        other = microseconds(lambda: theirs(*args))
-        line += f", torch.compile's call {other:.2f} us, ratio {called / other:.2f}"
+        calls.append(lambda: theirs(*args))
+    times = microseconds(*calls)
+    line = f"{name}: check {times[0]:.2f} us, call {times[1]:.2f} us"
+    if against:
+        line += f", torch.compile's call {times[2]:.2f} us, ratio {times[1] / times[2]:.2f}"
     print(line)
 
 

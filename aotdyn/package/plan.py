@@ -23,13 +23,15 @@ class Output:
 
     kind: one of the names above. base: the index of the input, base or output it is a view of.
     requires_grad: of the tensor that is handed out. gradient: whether the backward part takes a
-    gradient for it.
+    gradient for it. contiguous: eager gives it contiguous and the code does not, so that it is
+    copied.
     """
 
     kind: str
     base: int = -1
     requires_grad: bool = False
     gradient: bool = False
+    contiguous: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class CodeOf:
-    """A code object: that of a function (or of the entry when `function` is None), or one nested in it.
+    """A code object: that of a function (or of the entry when `function` is None), or one nested
+    in it.
 
     path: the index into `co_consts` at each level on the way down.
     """

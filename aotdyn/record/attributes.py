@@ -118,6 +118,11 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     return _missing(t, self, name)
 
 
+def is_property(value: Any) -> bool:
+    """Whether a descriptor does what `property` does, and nothing of its own."""
+    return isinstance(value, property) and type(value).__get__ is property.__get__
+
+
 def _is_own_dict(value: Any) -> bool:
     return isinstance(value, types.GetSetDescriptorType) and value.__name__ == "__dict__"
 
@@ -128,7 +133,7 @@ def _is_data_descriptor(value: Any) -> bool:
 
 
 def _data_descriptor(t, self: ObjectVariable, name: str, value: Any, owner: type) -> Variable:
-    if isinstance(value, property):
+    if is_property(value):
         if value.fget is None:
             _no_accessor(t, self, name, "getter")
         return call(t, _function_of(t, value, owner, self.cls, name, "fget"), [self])
@@ -297,7 +302,7 @@ def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
         raise GraphBreak("mutation", f"{self.cls.__qualname__}.{name}")
     held, owner = lookup(t, self.cls, name)
     if held is not MISSING and _is_data_descriptor(held):
-        if isinstance(held, property):
+        if is_property(held):
             if held.fset is None:
                 _no_accessor(t, self, name, "setter")
             call(t, _function_of(t, held, owner, self.cls, name, "fset"), [self, value])
@@ -357,7 +362,7 @@ def generic_delattr(t, self: ObjectVariable, name: str) -> None:
     """`object.__delattr__`."""
     held, owner = lookup(t, self.cls, name)
     if held is not MISSING and _is_data_descriptor(held):
-        if isinstance(held, property):
+        if is_property(held):
             if held.fdel is None:
                 _no_accessor(t, self, name, "deleter")
             call(t, _function_of(t, held, owner, self.cls, name, "fdel"), [self])
@@ -397,7 +402,7 @@ def super_getattr(t, self, name):
         if isinstance(value, classmethod):
             function = _function_of(t, value, base, base, key, "__func__")
             return MethodVariable(Known(start, Bound(t.references.to(start))), function)
-        if isinstance(value, property):
+        if is_property(value):
             return call(t, _function_of(t, value, base, base, key, "fget"), [receiver])
         if isinstance(value, _C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
             return MethodVariable(receiver, Known(value, Bound(t.references.to(value))))
@@ -580,7 +585,7 @@ def builtin_getattr(t, self, name, default=None):
         if key in names:
             return self.items[_field_index(self.type, key)]
     if isinstance(value, types.FunctionType | classmethod | staticmethod | property):
-        if isinstance(value, property):
+        if is_property(value):
             return call(t, _function_of(t, value, owner, self.type, key, "fget"), [self])
         return bind_member(t, self, key, value, owner)
     if isinstance(value, types.ClassMethodDescriptorType):

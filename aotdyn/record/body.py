@@ -277,10 +277,20 @@ def _cell(w: BodyWriter, v: CellVariable) -> str:
 # -- iterators ------------------------------------------------------------
 
 
+def _require_unchanged(w: BodyWriter, v: Variable) -> None:
+    """What an iterator runs over must not be written back after the iterator is made: it would
+    have begun with the old contents."""
+    of = getattr(v.of, "of", v.of)
+    if id(of) in w.t.effects.changed:
+        raise GraphBreak("reconstruct", "an iterator over what was changed", v.origin)
+
+
 @rebuilds(SequenceIterator)
 def _sequence_iterator(w: BodyWriter, v: SequenceIterator) -> str:
     if v.exhausted:
         return w.bind("iterator", f"iter({v.of.type.__name__}())")
+    if v.index:
+        _require_unchanged(w, v)
     name = w.bind("iterator", f"iter({w.value(v.of)})")
     if v.index:
         w.lines.append(f"{name}.__setstate__({v.index})")
@@ -292,6 +302,7 @@ def _fixed_iterator(w: BodyWriter, v: FixedIterator) -> str:
     changed = v.size == -1 and not isinstance(v.of, RangeVariable | DictVariable | TupleVariable)
     if changed and v.index:
         raise GraphBreak("reconstruct", "a reversed iterator half way", v.origin)
+    _require_unchanged(w, v)
     function = "reversed" if v.size == -1 else "iter"
     name = w.bind("iterator", f"{function}({w.value(v.of)})")
     if v.index:
@@ -523,6 +534,16 @@ def object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:
     return lines
 
 
+def _exception_effect(w: BodyWriter, v: ExceptionVariable, target: str) -> list[str]:
+    lines = []
+    for name, value in v.attributes.items():
+        if value is DELETED:
+            lines.append(f"BaseException.__delattr__({target}, {name!r})")
+        else:
+            lines.append(f"BaseException.__setattr__({target}, {name!r}, {w.value(value)})")
+    return lines
+
+
 def _cell_effect(w: BodyWriter, v: CellVariable, target: str) -> list[str]:
     return [f"{target}.cell_contents = {w.value(v.content)}"]
 
@@ -533,6 +554,7 @@ EFFECTS: dict[type, Callable] = {
     DictVariable: _dict_effect,
     SetVariable: _set_effect,
     ObjectVariable: object_effect,
+    ExceptionVariable: _exception_effect,
     MappingObject: object_effect,
     CellVariable: _cell_effect,
 }

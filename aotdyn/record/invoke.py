@@ -248,7 +248,7 @@ def call_object(
             result = found(t, value, args, kwargs)
             if result is not NotImplemented:
                 return result
-    if not hasattr(value.cls, "__call__"):
+    if not any("__call__" in vars(base) for base in value.cls.__mro__):
         t.raise_exception(TypeError, f"{value.cls.__name__!r} object is not callable")
     return call(t, t.class_attribute(value, "__call__"), args, kwargs)
 

@@ -62,6 +62,11 @@ def importable(value: Any) -> Import | None:
         found = _checked(Import(module, qualname), value)
         if found is not None:
             return found
+    if isinstance(value, BuiltinFunctionType) and value.__self__ is None and qualname:
+        # A static method of a class of C.
+        found = _checked(Import("builtins", qualname), value)
+        if found is not None:
+            return found
     if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, type):
         base = importable(value.__self__)
         if base is not None:

@@ -28,7 +28,7 @@ def inductor_graph(graph: Graph, state: str, options: dict[str, Any]) -> Callabl
         if artifact is not None:
             return load_graph(artifact, cache(lambda: _eager(graph)))
         reason = built.refusals.get(graph.id, "")
-    except (Unavailable, PackageError) as error:
+    except (Unavailable, PackageError, OSError) as error:  # OSError: no place for the cache
         reason = str(error)
     _say(f"a graph runs eagerly: {reason}")
     return None

@@ -93,12 +93,16 @@ def _skip(entry, reason: str, detail: str) -> None:
     logs.log("graph_breaks", f"{entry.key} runs as plain Python: {message(reason, detail)}")
 
 
-def report_limit(entry) -> None:
-    """Says that an entry gets no further variants."""
+def report_limit(entry, reasons: list[str]) -> None:
+    """Says that an entry gets no further variants, and what the newest one did not cover."""
     code = entry.code
+    failed = f" (failed last: {reasons[0]})" if reasons else ""
+    if any("size mismatch" in reason for reason in reasons):
+        failed += "; mark_dynamic() makes a size symbolic"
     logs.warn(
         f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has "
         f"{len(entry.linked)} variants; calls that none of them covers run eagerly from now on"
+        f"{failed}"
     )
     recorder.obstacle(entry, message("recompile_limit", ""))
 

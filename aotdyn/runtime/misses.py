@@ -5,10 +5,12 @@ import contextlib
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ..package.errors import Miss, PackageError
+from ..package.point import RAISE
 from . import logs, registry
 from .explain import Explainer
 from .link import Linked, Linker
@@ -39,10 +41,21 @@ def handle(entry, values: tuple) -> tuple[tuple, Callable] | None:
     if logs.wanted("misses"):
         logs.log("misses", _describe(entry, why))
     if policy == "error":
-        raise Miss(_describe(entry, why))
+        return _forbidden(entry, Miss(_describe(entry, why)))
     if policy == "eager":
         return None
     return _trace(entry, values)
+
+
+def _forbidden(entry, miss: Miss) -> tuple[tuple, Callable] | None:
+    """Raises a Miss. In the middle of a frame the frame itself raises it, so that its contexts are
+    left; an exception that is on its way there already goes on as in plain Python."""
+    if entry.point is None:
+        raise miss
+    if entry.point.kind == RAISE:
+        return None
+    raising = entry.at(replace(entry.point, kind=RAISE))
+    return (), lambda inputs, *values: entry.settings.run_plain(raising, (*values, miss))
 
 
 def _covering(entry, values: tuple) -> tuple[tuple, Callable] | None:
@@ -136,7 +149,7 @@ def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
         if found is not None:
             return found
         if len(entry.linked) >= RECOMPILE_LIMIT:
-            jit.report_limit(entry)
+            jit.report_limit(entry, _reasons(entry, values))
             entry.skipped = "recompile_limit"
             return None
         if entry.linked and logs.wanted("recompiles"):

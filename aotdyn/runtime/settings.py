@@ -68,7 +68,13 @@ class Settings:
     @hookless
     def run_plain(self, entry: Entry, values: tuple) -> Any:
         """Runs the rest of a frame as plain Python; the frames below may be served or traced."""
-        return self.eager(entry.plain, *values)
+        # As `eager`, with a Python frame less: recursive programs break at every level.
+        before = getattr(_current, "settings", None)
+        _current.settings = self
+        try:
+            return call_hooked(entry.plain, *values)
+        finally:
+            _current.settings = before
 
 
 def _decide(code: CodeType, globals_: dict) -> CodeType | None:

@@ -212,3 +212,68 @@ def one_context_twice(x, log):
 def test_break_in(agree, name):
     agree(PROGRAMS[name], (torch.arange(3.0), []), (torch.arange(3.0), []))
     assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+
+
+class Noted:
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        self.log.append("enter")
+
+    def __exit__(self, kind, error, trace):
+        self.log.append(("exit", kind.__name__ if kind else None))
+
+
+def branching(x, log, big):
+    with torch.no_grad(), Noted(log):
+        y = x + 1
+        if note(log, big) > 3:
+            y = y * 2
+        y = y - 1
+    return y
+
+
+@aotdyn.disable
+def parse(text):
+    return int(text)
+
+
+def raising_late(x, log, text):
+    y = x + 1
+    try:
+        with Noted(log):
+            y = y * parse(text)
+    except ValueError:
+        y = y - 1
+        note(log, "handled")
+    return y
+
+
+def served(program, tmp_path, *args):
+    """The program served from a package that was recorded with these arguments."""
+    with aotdyn.record(tmp_path / "a.rec"):
+        aotdyn.compile(program, backend="eager")(*args)
+    aotdyn.pack([tmp_path / "a.rec"], tmp_path / "a.pkg")
+    return aotdyn.compile(program, backend="eager")
+
+
+def test_a_miss_in_the_middle_of_a_frame_leaves_its_contexts(tmp_path):
+    run = served(branching, tmp_path, torch.ones(2), [], 1)
+    with aotdyn.load(tmp_path / "a.pkg", on_miss="error"):
+        log = []
+        assert torch.equal(run(torch.ones(2), log, 1), torch.ones(2))
+        assert log == ["enter", 1, ("exit", None)]
+        log.clear()
+        with pytest.raises(aotdyn.AotdynError, match="no variant"):
+            run(torch.ones(2), log, 5)
+        assert log == ["enter", 5, ("exit", "Miss")]
+        assert torch.is_grad_enabled()
+
+
+def test_an_exception_that_was_not_recorded_is_handled(tmp_path):
+    run = served(raising_late, tmp_path, torch.ones(2), [], "1")
+    with aotdyn.load(tmp_path / "a.pkg", on_miss="error"):
+        log = []
+        assert torch.equal(run(torch.ones(2), log, "no"), torch.ones(2))
+        assert log == ["enter", ("exit", "ValueError"), "handled"]

@@ -934,6 +934,44 @@ def conditions_on_tensors(x, log):
     return a, b, c, d, e, f, x
 
 
+@case((X, [1, 2, 3], {"a": 1}, []))
+def iterators_over_what_was_changed(x, xs, d, log):
+    xs.append(4)
+    back = reversed(xs)
+    d["b"] = 2
+    keys = iter(d)
+    forth = iter(xs)
+    got = [next(forth), next(forth)]
+    xs.append(5)
+    y = x * 2
+    note(log, "break")
+    got += [list(back), list(keys), list(forth)]
+    for v in xs:
+        if len(xs) < 9:
+            xs.append(v)
+        note(log, v)
+    return y + 1, got
+
+
+@case((X, []))
+def methods_are_compared(x, log):
+    n = Note(log, "n")
+    enter = n.__enter__
+    note(log, "break")
+    return enter == n.__enter__, enter is n.__enter__, enter.__self__ is n, x + 1
+
+
+@case((X, []))
+def attributes_of_exceptions(x, log):
+    try:
+        fail(log, ValueError, "v")
+    except ValueError as error:
+        error.extra = x + 1
+        error.add_note("noted")
+        note(log, sorted(vars(error)))
+        return error.extra, error.args, error.__notes__
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_breaks_at(agree, name):
     program, calls, breaks, graphs, package = PROGRAMS[name]

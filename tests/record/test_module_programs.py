@@ -39,7 +39,12 @@ class Net(nn.Module):
         x = x + self.table["w"] + sum(p.sum() for p in self.a.parameters())
         x = self.plain[0](x)
         total = sum(m.training for m in self.modules())
-        return x, total, [n for n, _ in self.named_parameters()][:2], "seen" in dict(self.named_buffers())
+        return (
+            x,
+            total,
+            [n for n, _ in self.named_parameters()][:2],
+            "seen" in dict(self.named_buffers()),
+        )
 
 
 class Holder:
@@ -210,8 +215,12 @@ def test_parametrizations(agree):
     norm = torch.nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
     x = torch.randn(2, 3)
     agree(norm, (x,), breaks=0, package=False)
-    agree(torch.nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)), (x,), breaks=0,
-          package=False)  # fmt: skip
+    agree(
+        torch.nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)),
+        (x,),
+        breaks=0,
+        package=False,
+    )
 
 
 def test_module_in_a_plain_object(agree):
@@ -249,10 +258,24 @@ def test_dict_subclasses(agree):
         ordered["z"] = x
         ordered.move_to_end("a")
         registry[1] = {"v": x}
-        return (default["b"], made, collections.OrderedDict(a=x), {**default}, counts.items(), list(ordered),
-                ordered.copy(), registry.get(1), registry.get(2))  # fmt: skip
+        return (
+            default["b"],
+            made,
+            collections.OrderedDict(a=x),
+            {**default},
+            counts.items(),
+            list(ordered),
+            ordered.copy(),
+            registry.get(1),
+            registry.get(2),
+        )
 
-    args = (collections.defaultdict(list), Counts(a=1), collections.OrderedDict(a=1, b=2), Registry())
+    args = (
+        collections.defaultdict(list),
+        Counts(a=1),
+        collections.OrderedDict(a=1, b=2),
+        Registry(),
+    )
     agree(program, (torch.ones(3), *args), breaks=0)
 
 
@@ -304,3 +327,18 @@ class Switch(nn.Module):
 
 def test_switch_inside_forward(agree):
     agree(Switch(), (torch.ones(4),))
+
+
+class classproperty(property):
+    def __get__(self, instance, owner):
+        return self.fget(owner)
+
+
+class Described:
+    @classproperty
+    def name(cls):
+        return cls.__name__
+
+
+def test_property_subclass(agree):
+    agree(lambda x, d: (x + len(d.name), Described.name), (torch.ones(3), Described()))

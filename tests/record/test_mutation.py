@@ -1167,6 +1167,223 @@ def anomaly_mode(mp):
         yield
 
 
+# -- reached in other ways ------------------------------------------------------------
+
+
+class Ten:
+    """A descriptor with state of its own."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __get__(self, instance, owner=None):
+        return self.value if instance is not None else self
+
+
+class Described:
+    ten = Ten(10)
+
+
+class Wrapped:
+    def __init__(self, **values):
+        self.__dict__["values"] = values
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __getattr__(self, name):
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def call(x):
+        return function(x) * call.factor
+
+    call.factor = 2
+    return call
+
+
+@decorated
+def wrapped_helper(x):
+    return x + 1
+
+
+@case
+def state_of_a_descriptor(mp):
+    yield (lambda x, o: x + o.ten), (X, Described())
+    mp.setattr(Described.__dict__["ten"], "value", 11)
+    yield
+    mp.setattr(Described, "ten", Ten(12))
+    yield
+
+
+@case
+def attributes_made_by_getattr(mp):
+    o = Wrapped(a=1)
+    yield (lambda x, o: x + o.a + getattr(o, "b", 0)), (X, o)
+    o.values["a"] = 5
+    yield (X, o)
+    o.values["b"] = 7
+    yield (X, o)
+    o.__dict__["b"] = 8
+    yield (X, o)
+
+
+@case
+def attribute_of_a_decorated_function(mp):
+    yield (lambda x: wrapped_helper(x)), (X,)
+    mp.setattr(wrapped_helper, "factor", 5)
+    yield
+    mp.setattr(wrapped_helper.__closure__[1], "cell_contents", lambda x: x - 7)
+    yield
+
+
+@case
+def attribute_read_through_the_class_of_an_object(mp):
+    yield (lambda x, o: x + type(o).bias + o.__class__.bias), (X, Scaler())
+    mp.setattr(Base, "bias", 40)
+    yield
+
+
+@case
+def attribute_of_an_enum_member(mp):
+    mp.setattr(Mode.FAST, "extra", 1, raising=False)
+    yield (lambda x, m: x + m.extra), (X, Mode.FAST)
+    mp.setattr(Mode.FAST, "extra", 2)
+    yield
+
+
+@case
+def value_of_an_enum_member(mp):
+    yield (lambda x, m: x + m.value), (X, Mode.FAST)
+    mp.setattr(Mode.FAST, "_value_", 9)
+    yield
+
+
+@case
+def iteration_over_a_set(mp):
+    def fn(x, s):
+        for value in s:
+            x = x * 2 + value
+        return x
+
+    yield fn, (X, {1, 9})
+    yield (X, {9, 1})
+    other = {9, 17, 1}
+    other.discard(17)
+    yield (X, other)
+
+
+@case
+def deep_inside(mp):
+    data = {"a": [1, {"b": (2, [3, 4])}]}
+    yield (lambda x, d: x * d["a"][1]["b"][1][0]), (X, data)
+    data["a"][1]["b"][1][0] = 5
+    yield (X, data)
+    data["a"][1]["b"][1].append(5)
+    yield (X, data)
+    data["a"][1]["b"] = (2, [7])
+    yield (X, data)
+    data["a"].pop(0)
+    yield (X, {"a": [0, {"b": [2, [3, 4]]}]})
+
+
+@case
+def length_of_args_and_kwargs(mp):
+    def fn(x, *args, **kwargs):
+        return x * len(args) + sum(kwargs.values())
+
+    yield fn, (X, 1, 2)
+    yield (X, 1)
+    yield (X,)
+
+
+@case
+def iterators(mp):
+    yield (lambda x, it: x + next(it)), (X, iter([1, 2]))
+    yield (X, iter([5, 2]))
+    yield (X, iter((7,)))
+
+
+@case
+def nested_functions_of_globals(mp):
+    def fn(x):
+        return (lambda y: helper(y) * FACTOR)(x)
+
+    yield fn, (X,)
+    mp.setitem(globals(), "FACTOR", 21)
+    yield
+    mp.setitem(globals(), "helper", torch.sin)
+    yield
+
+
+@case
+def comprehension_over_a_global(mp):
+    yield (lambda x: x + sum([n for n in Scaler.factors])), (X,)
+    mp.setattr(Scaler, "factors", [2, 30])
+    yield
+
+
+@case
+def default_of_a_method(mp):
+    def method(self, x, k=3):
+        return x * k
+
+    mp.setattr(Scaler, "scale", method)
+    yield (lambda x, o: o.scale(x)), (X, Scaler())
+    method.__defaults__ = (9,)
+    yield
+
+
+@case
+def none_attribute_set(mp):
+    o = Scaler()
+    o.mask = None
+    yield (lambda x, o: x if o.mask is None else x * o.mask), (X, o)
+    o.mask = torch.tensor([1.0, 0.0, 1.0])
+    yield (X, o)
+    o.mask = torch.tensor([True, False, True])
+    yield (X, o)
+
+
+@case
+def tensors_in_containers(mp):
+    def fn(d):
+        return [d["a"] * 2, *(t + 1 for t in d["list"])]
+
+    yield fn, ({"a": X, "list": [X, X + 1]},)
+    yield ({"a": X, "list": [X]},)
+    yield ({"a": X, "list": (X, X + 1)},)
+    yield ({"a": X.double(), "list": [X, X.double()]},)
+    yield ({"a": X, "list": [None]},)
+
+
+@case
+def same_object_on_two_paths(mp):
+    def fn(x, a, b):
+        a.factor = 5
+        return x * b.factor
+
+    yield fn, (X, Scaler(), Scaler())
+    o = Scaler()
+    yield (X, o, o)
+
+
+@case
+def same_dict_inside(mp):
+    def fn(x, a, b):
+        a["k"]["n"] = 5
+        return x * b["n"]
+
+    yield fn, (X, {"k": {"n": 1}}, {"n": 2})
+    d = {"n": 1}
+    yield (X, {"k": d}, d)
+
+
 # -- the harness ------------------------------------------------------------
 
 

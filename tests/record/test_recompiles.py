@@ -193,7 +193,8 @@ X = torch.ones(3)
 MESSAGES = [
     (passes_on, (X, 1), (torch.ones(4), 1),
      "tensor 'x' size mismatch at index 0. expected 3, actual 4"),
-    (passes_on, (X, 1), (X.double(), 1), "tensor 'x' dtype mismatch. expected Float, actual Double"),
+    (passes_on, (X, 1), (X.double(), 1),
+     "tensor 'x' dtype mismatch. expected Float, actual Double"),
     (multiplies, (X, 1), (X, 2), "v == 1 (it is 2)"),
     (multiplies, (X, 1), (X, True), "v == 1 (it is True)"),
     (multiplies, (X, 0.5), (X, -0.5), "v == 0.5 (it is -0.5)"),
@@ -204,6 +205,22 @@ MESSAGES = [
 @pytest.mark.parametrize("function, first, second, message", MESSAGES)
 def test_message_of_a_miss(function, first, second, message):
     assert misses(function, (None, first), (None, second)) == [message]
+
+
+def test_the_limit_names_the_guard_that_failed(monkeypatch):
+    def fn(x, name):
+        return x * len(name)
+
+    warned: list[str] = []
+    monkeypatch.setattr(logs, "warn", warned.append)
+    settings = Settings("eager")
+    traced = compiled(fn, settings)
+    for index in range(20):
+        assert torch.equal(traced(X, "a" * index), fn(X, "a" * index))
+    assert len(settings.entries()[0].linked) == 16
+    assert len(warned) == 1
+    assert "has 16 variants; calls that none of them covers run eagerly from now on" in warned[0]
+    assert f"failed last: name == {'a' * 15!r} (it is {'a' * 16!r})" in warned[0]
 
 
 def test_message_of_a_changed_state():

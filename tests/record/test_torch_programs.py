@@ -113,18 +113,44 @@ def sizes(x):
 
 
 def queries(x):
-    return (x.dtype, x.device, x.device.type, x.ndim, x.dim(), x.is_floating_point(), x.is_contiguous(),
-            x.dtype.is_floating_point, x.dtype.itemsize, x.numel(), x.layout, x.is_complex(),
-            torch.is_tensor(x), torch.is_floating_point(x), x.element_size(), x.stride())  # fmt: skip
+    return (
+        x.dtype,
+        x.device,
+        x.device.type,
+        x.ndim,
+        x.dim(),
+        x.is_floating_point(),
+        x.is_contiguous(),
+        x.dtype.is_floating_point,
+        x.dtype.itemsize,
+        x.numel(),
+        x.layout,
+        x.is_complex(),
+        torch.is_tensor(x),
+        torch.is_floating_point(x),
+        x.element_size(),
+        x.stride(),
+    )
 
 
 def factories(x):
     return (
-        torch.arange(3), torch.arange(0, 4, 2, dtype=torch.float64), torch.zeros(2, 3),
-        torch.ones_like(x), x.new_zeros(2), x.new_tensor([1, 2]), torch.full((2,), 7),
-        torch.tensor([[1.0, 2.0]]), torch.eye(2), torch.linspace(0, 1, 3), torch.tensor(3),
-        torch.empty(0), torch.as_tensor([1, 2]), torch.tril(torch.ones(2, 2)), torch.asarray(x),
-    )  # fmt: skip
+        torch.arange(3),
+        torch.arange(0, 4, 2, dtype=torch.float64),
+        torch.zeros(2, 3),
+        torch.ones_like(x),
+        x.new_zeros(2),
+        x.new_tensor([1, 2]),
+        torch.full((2,), 7),
+        torch.tensor([[1.0, 2.0]]),
+        torch.eye(2),
+        torch.linspace(0, 1, 3),
+        torch.tensor(3),
+        torch.empty(0),
+        torch.as_tensor([1, 2]),
+        torch.tril(torch.ones(2, 2)),
+        torch.asarray(x),
+    )
 
 
 def out_argument(x):
@@ -149,7 +175,13 @@ def views(x):
 
 
 def random_operators(x):
-    return torch.rand(2), torch.randn_like(x), torch.randint(0, 5, (2,)), F.dropout(x, 0.5), x.bernoulli(0.5)
+    return (
+        torch.rand(2),
+        torch.randn_like(x),
+        torch.randint(0, 5, (2,)),
+        F.dropout(x, 0.5),
+        x.bernoulli(0.5),
+    )
 
 
 def complex_numbers(x):
@@ -158,13 +190,25 @@ def complex_numbers(x):
 
 
 def library(x):
-    return (torch.linalg.norm(x), torch.linalg.inv(x + 5 * torch.eye(3)), torch.special.expit(x),
-            torch.fft.rfft(x), torch.linalg.qr(x), torch.topk(x, 2), torch.max(x, dim=0).values,
-            x.sort().indices, torch.einsum("ij,jk->ik", x, x))  # fmt: skip
+    return (
+        torch.linalg.norm(x),
+        torch.linalg.inv(x + 5 * torch.eye(3)),
+        torch.special.expit(x),
+        torch.fft.rfft(x),
+        torch.linalg.qr(x),
+        torch.topk(x, 2),
+        torch.max(x, dim=0).values,
+        x.sort().indices,
+        torch.einsum("ij,jk->ik", x, x),
+    )
 
 
 def overloads(x):
-    return torch.ops.aten.add.Tensor(x, x), torch.ops.aten.relu(x), torch.ops.aten.sum.dim_IntList(x, [0])
+    return (
+        torch.ops.aten.add.Tensor(x, x),
+        torch.ops.aten.relu(x),
+        torch.ops.aten.sum.dim_IntList(x, [0]),
+    )
 
 
 def custom_op(x):
@@ -178,13 +222,37 @@ def operators(x):
 
 def indexing(x):
     m = x > 0
-    return (x[0], x[..., 1], x[None], x[[0, 1]], x[:, ::2], x[torch.tensor([1])], x[-1, -1],
-            torch.where(m, x, 0), x.masked_fill(m, 0), x[1:, :-1], x[None, ..., None].shape)  # fmt: skip
+    return (
+        x[0],
+        x[..., 1],
+        x[None],
+        x[[0, 1]],
+        x[:, ::2],
+        x[torch.tensor([1])],
+        x[-1, -1],
+        torch.where(m, x, 0),
+        x.masked_fill(m, 0),
+        x[1:, :-1],
+        x[None, ..., None].shape,
+    )
 
 
 def methods(x):
-    return (x.to(torch.float64), x.float(), x.type_as(x), x.type(), x.to("cpu"), x.to(x), x.bool(),
-            x.expand(2, 3, 3), x.detach(), x.data, x.mean((0, 1)), x.flatten(), x.sum(dim=-1, keepdim=True))  # fmt: skip
+    return (
+        x.to(torch.float64),
+        x.float(),
+        x.type_as(x),
+        x.type(),
+        x.to("cpu"),
+        x.to(x),
+        x.bool(),
+        x.expand(2, 3, 3),
+        x.detach(),
+        x.data,
+        x.mean((0, 1)),
+        x.flatten(),
+        x.sum(dim=-1, keepdim=True),
+    )
 
 
 def inline_function(x):
@@ -192,9 +260,30 @@ def inline_function(x):
         return Square.apply(x)
 
 
-WHOLE = [no_grad, nested_grad, set_grad_function, decorated, autocast, record_function, finfo, sizes,
-         queries, factories, out_argument, in_place, views, random_operators, complex_numbers,
-         library, overloads, custom_op, operators, indexing, methods, inline_function]  # fmt: skip
+WHOLE = [
+    no_grad,
+    nested_grad,
+    set_grad_function,
+    decorated,
+    autocast,
+    record_function,
+    finfo,
+    sizes,
+    queries,
+    factories,
+    out_argument,
+    in_place,
+    views,
+    random_operators,
+    complex_numbers,
+    library,
+    overloads,
+    custom_op,
+    operators,
+    indexing,
+    methods,
+    inline_function,
+]
 
 
 @pytest.mark.parametrize("program", WHOLE, ids=lambda f: f.__name__)
@@ -301,9 +390,29 @@ def override(x):
     return torch.add(Wrapper(x), 1), torch.sum(Wrapper(1))
 
 
-RIGHT = [sdpa, inference_mode, device_context, device_meta, default_dtype, vmapped, func_grad, backward_inside,
-         autograd_grad, function_with_grad, values, branch, masked, seeded, generator, hooked_tensor,
-         saved_hooks, checkpointed, cond, subclass, override]  # fmt: skip
+RIGHT = [
+    sdpa,
+    inference_mode,
+    device_context,
+    device_meta,
+    default_dtype,
+    vmapped,
+    func_grad,
+    backward_inside,
+    autograd_grad,
+    function_with_grad,
+    values,
+    branch,
+    masked,
+    seeded,
+    generator,
+    hooked_tensor,
+    saved_hooks,
+    checkpointed,
+    cond,
+    subclass,
+    override,
+]
 
 
 @pytest.mark.parametrize("program", RIGHT, ids=lambda f: f.__name__)

@@ -1158,7 +1158,7 @@ def test_native_uses_the_cells_it_is_given_at_each_call():
 # Frames that go on raising, that handle an exception, and single steps
 
 
-def handlers(a, log):
+def careful(a, log):
     try:
         b = a + 1
         log.append(int(b))
@@ -1176,8 +1176,8 @@ def offset_of(function, opname, index=0):
 
 
 def test_a_frame_goes_on_raising():
-    point = Point(offset_of(handlers, "BINARY_OP"), (), ("error",), kind="raise")
-    run = native(handlers.__code__, globals(), point)
+    point = Point(offset_of(careful, "BINARY_OP"), (), ("error",), kind="raise")
+    run = native(careful.__code__, globals(), point)
     log, error = [], ValueError("given")
     error.__context__ = KeyError("before")
     assert run("a", log, None, None, error) == 0
@@ -1200,12 +1200,12 @@ def test_a_raise_without_handler_leaves_the_frame_at_its_line():
 
 def test_a_handler_is_entered_with_its_exception():
     # On the stack: what was handled before.
-    offset = offset_of(handlers, "LOAD_GLOBAL", 2) - 2
-    while handlers.__code__.co_code[offset] != dis.opmap["LOAD_FAST"]:
+    offset = offset_of(careful, "LOAD_GLOBAL", 2) - 2
+    while careful.__code__.co_code[offset] != dis.opmap["LOAD_FAST"]:
         offset -= 2
     point = Point(offset, (True,), ("b",), (0,))
     log, error = [], ValueError("given")
-    run = native(handlers.__code__, globals(), point)
+    run = native(careful.__code__, globals(), point)
     try:
         raise KeyError("outer")
     except KeyError as outer:
@@ -1213,7 +1213,7 @@ def test_a_handler_is_entered_with_its_exception():
         assert sys.exc_info()[1] is outer
     assert log == [("given", True), "finally"]
     with pytest.raises(ValueError, match="an exception is being handled"):
-        resume_code(handlers.__code__, Point(offset, (True,), ("b",)))
+        resume_code(careful.__code__, Point(offset, (True,), ("b",)))
 
 
 def many_steps(a, b, c=1):

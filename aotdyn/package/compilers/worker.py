@@ -49,7 +49,7 @@ class Worker:
     """One process that runs a module which calls `serve`."""
 
     def __init__(self, module: str, environment: dict[str, str] | None = None):
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         path = os.pathsep.join(part or os.getcwd() for part in sys.path)
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],

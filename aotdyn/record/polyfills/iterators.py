@@ -12,8 +12,7 @@ def chain_from_iterable(iterables):
 
 def _chain(iterables):
     for iterable in iterables:
-        for item in iterable:
-            yield item
+        yield from iterable
 
 
 def islice(iterable, *bounds):
@@ -70,8 +69,7 @@ def _cycle(iterator):
         saved.append(item)
         yield item
     while saved:
-        for item in saved:
-            yield item
+        yield from saved
 
 
 def repeat(object, times=None):
@@ -123,8 +121,7 @@ def _dropwhile(predicate, iterator):
         if not predicate(item):
             yield item
             break
-    for item in iterator:
-        yield item
+    yield from iterator
 
 
 def starmap(function, iterable):
@@ -199,8 +196,7 @@ def _product(pools):
     rows = [()]
     for pool in pools:
         rows = [(*row, item) for row in rows for item in pool]
-    for row in rows:
-        yield row
+    yield from rows
 
 
 def permutations(iterable, r=None):

@@ -2,7 +2,6 @@
 
 import inspect
 import operator
-import types
 import typing
 from types import GenericAlias, NoneType, UnionType
 
@@ -82,11 +81,10 @@ _KNOWN_CHECKS = {"abc", "_abc", "typing", "enum", "torch.nn.parameter", "torch._
 def union(t, self, other):
     """`int | str`."""
     other = t.realize(other)
-    if isinstance(other, Known | Constant) and isinstance(self.value, type | types.UnionType):
-        if type(self.value) in (type, types.UnionType):
-            made = operator.or_(self.value, t.constant(other))
-            return Known(made) if isinstance(made, types.UnionType) else NotImplemented
-    return NotImplemented
+    if not isinstance(other, Known | Constant) or type(self.value) not in (type, UnionType):
+        return NotImplemented
+    made = operator.or_(self.value, t.constant(other))
+    return Known(made) if isinstance(made, UnionType) else NotImplemented
 
 
 @rule(operator.or_, Constant)
@@ -181,6 +179,7 @@ def is_not(t, self, other):
 
 def _identical(t, left: Variable, right: Variable) -> bool | None:
     """Whether two values are one object; None where that is not known."""
+    left, right = t.realize(left), t.realize(right)
     if left is right:
         return True
     if isinstance(left, InstanceDict) and isinstance(right, InstanceDict):

@@ -23,12 +23,14 @@ def is_value(value: Any) -> bool:
     text are redefined in Python outside of `enum`."""
     if not isinstance(value, enum.Enum):
         return False
-    for base in type(value).__mro__:
-        for name, held in vars(base).items():
-            if isinstance(held, FunctionType) and held.__module__ != "enum":
-                if name.startswith("__") and name not in ("__new__", "__init__"):
-                    return False
-    return True
+    special = {
+        name: held
+        for base in type(value).__mro__
+        for name, held in vars(base).items()
+        if name.startswith("__") and name not in ("__new__", "__init__")
+    }
+    return not any(isinstance(held, FunctionType) and held.__module__ != "enum"
+                   for held in special.values())  # fmt: skip
 
 
 ENUM_MEMBERS.append(is_value)

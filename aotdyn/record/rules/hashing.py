@@ -7,7 +7,6 @@ from ..signals import GraphBreak
 from ..variables import Constant, ObjectVariable, Symbolic, TupleVariable, Variable
 from .table import rule
 
-
 # Their hash is the same in every process.
 _STABLE = (int, float, bool, complex)
 

@@ -77,7 +77,14 @@ def iter_set(t, self):
     plain = (int, bool) if self.source is not None else (int, bool, str, bytes)
     if len(values) > 1 and not all(type(value) in plain for value in values):
         raise GraphBreak("hash", "the order of a set")
-    ordered = [self.items[value] for value in self.cls(values)]
+    if self.source is not None and len(values) > 1:
+        # Equal sets may be iterated differently: it depends on what was in them before.
+        if id(self) in t.effects.changed:
+            raise GraphBreak("hash", "the order of a set that was changed")
+        t.guard("KEYS", self.source, tuple(values))
+        ordered = list(self.items.values())
+    else:
+        ordered = [self.items[value] for value in self.cls(values)]
     return t.new(FixedIterator(self, ordered, len(ordered)))
 
 

@@ -158,10 +158,14 @@ def pairs_of(t, other: Variable) -> list[tuple[Variable, Variable]]:
             return [(key, apply(t, operator.getitem, [other, key])) for key in keys]
         raise GraphBreak("unknown_operation", f"a dict from a {other.describe()}")
     pairs = []
-    for pair in iterate(t, other):
+    for index, pair in enumerate(iterate(t, other)):
+        what = f"dictionary update sequence element #{index}"
+        pair = t.realize(pair)
+        if isinstance(pair, Constant) and not hasattr(pair.type, "__iter__"):
+            t.raise_exception(TypeError, f"cannot convert {what} to a sequence")
         items = iterate(t, pair)
         if len(items) != 2:
-            t.raise_exception(ValueError, "dictionary update sequence element is no pair")
+            t.raise_exception(ValueError, f"{what} has length {len(items)}; 2 is required")
         pairs.append((items[0], items[1]))
     return pairs
 
@@ -407,6 +411,40 @@ _compare_sets(operator.le, (set.issubset, frozenset.issubset))
 _compare_sets(operator.ge, (set.issuperset, frozenset.issuperset))
 _compare_sets(operator.lt, None)
 _compare_sets(operator.gt, None)
+
+
+def _update(method, operation) -> None:
+    @rule(method, SetVariable)
+    def update(t, self, *others):
+        found: Variable = self
+        for other in others:
+            found = apply(t, operation, [found, _make_set(t, other, set)])
+        t.effects.set_members(self, dict(found.items))
+        return NONE
+
+
+_update(set.intersection_update, operator.and_)
+_update(set.difference_update, operator.sub)
+_update(set.symmetric_difference_update, operator.xor)
+
+
+def _compare_views(operation) -> None:
+    @rule(operation, ViewVariable)
+    def compare(t, self, other):
+        other = t.realize(other)
+        if self.kind == "values" or not isinstance(other, SetVariable | ViewVariable):
+            return NotImplemented
+        if isinstance(other, ViewVariable):
+            if other.kind == "values":
+                return NotImplemented
+            other = _view_as_set(t, other)
+        return apply(t, operation, [_view_as_set(t, self), other])
+
+
+for _operation in (
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+):  # fmt: skip
+    _compare_views(_operation)
 
 
 @rule((set.isdisjoint, frozenset.isdisjoint), SetVariable)

@@ -11,7 +11,6 @@ from ..invoke import CALL_RULES, CONSTRUCTORS
 from ..operation import apply, call
 from ..polyfills.contexts import Region
 from ..references import importable
-from ..signals import GraphBreak
 from ..variables import Constant, Known, ObjectVariable, Variable
 from ..wrap import add_predicate, identity
 from .table import rule
@@ -78,6 +77,7 @@ for _function, _value in (
     # No mode or transform is active: frames under one are not traced.
     (torch._C._len_torch_dispatch_stack, 0),
     (torch._C._len_torch_function_stack, 0),
+    (torch._C._is_torch_function_mode_enabled, False),
     (torch._C._functorch.peek_interpreter_stack, None),
     (torch._C._functorch.maybe_current_level, None),
     (torch.compiler.is_compiling, True),
@@ -97,6 +97,11 @@ for _function, _value in (
 def is_autocast_available(t, device_type):
     """A fact of this build of torch."""
     return Constant(torch.amp.is_autocast_available(t.constant(device_type)))
+
+
+@rule(torch._C._get_privateuse1_backend_name)
+def backend_name(t):
+    return Constant(torch._C._get_privateuse1_backend_name())
 
 
 def _make_region(t, cls, args, kwargs):

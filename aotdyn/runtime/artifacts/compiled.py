@@ -7,9 +7,9 @@ import torch
 
 from ...package.archive import Artifact
 from ...package.errors import PackageError
-from ...package.plan import NEW, UNSAFE_VIEW, Constant, Plan, plan_from_bytes
+from ...package.plan import Constant, Plan, plan_from_bytes
 from .library import load_parts
-from .results import Results
+from .results import Results, is_plain
 from .training import training_call
 
 Call = Callable[[tuple], Any]
@@ -65,8 +65,7 @@ def _constant(constant: Constant, data: bytes | memoryview) -> torch.Tensor:
 
 
 def _inference_call(plan: Plan, forward: Call) -> Call:
-    plain = all(output.kind in (NEW, UNSAFE_VIEW) for output in plan.outputs)
-    if plain and not plan.updated and not plan.bumped:
+    if is_plain(plan) and not plan.bumped:
         return lambda inputs: tuple(forward(inputs))
     results, bumped = Results(plan), plan.bumped
 

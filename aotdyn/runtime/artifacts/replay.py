@@ -1,7 +1,7 @@
 """Replays compiled artifacts against eager graphs: the process in which the gate runs them.
 
-`python -m aotdyn.runtime.artifacts.replay` answers for each artifact what is wrong with it. Nothing imports
-this module.
+`python -m aotdyn.runtime.artifacts.replay` answers for each artifact what is wrong with it.
+Nothing imports this module.
 """
 
 import itertools
@@ -48,21 +48,32 @@ class Mismatch(Exception):
     """How the compiled graph differs from the eager one."""
 
 
+class NotContiguous(Mismatch):
+    """An output is contiguous in the eager graph only. index: which."""
+
+    def __init__(self, index: int):
+        super().__init__(f"output {index} is not contiguous")
+        self.index = index
+
+
 class OtherValues(Mismatch):
     """The compiled graph's numbers differ by more than the tolerance."""
 
 
 def handle(data: bytes) -> bytes:
-    """One artifact; the answer is what is wrong, "" for nothing, None if it cannot be told."""
+    """One artifact; the answer is what is wrong, "" for nothing, None if it cannot be told, the
+    index of an output that only has to be made contiguous."""
     state, text, files, graph = decode(from_bytes(data))
     artifact = Artifact("cpu", text, {}, files)
-    answer: str | None = ""
+    answer: str | int | None = ""
     if not any(f"{isa}.so" in files for isa in usable_isas()):
         answer = None
     else:
         try:
             with process_state_is(state):
                 replay(decode_record(from_bytes(graph), Graph), artifact)
+        except NotContiguous as error:
+            answer = error.index
         except (Mismatch, PackageError) as error:
             answer = str(error)
         except Exception as error:
@@ -296,6 +307,9 @@ def _agree(graph: Graph, actual: _Run, expected: _Run) -> None:
         raise Mismatch("the random state afterwards")
     _same_sharing(actual, expected)
     for index, (a, b) in enumerate(zip(actual.outputs, expected.outputs)):
+        tensors = isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
+        if tensors and a.shape == b.shape and b.is_contiguous() and not a.is_contiguous():
+            raise NotContiguous(index)
         _same(f"output {index}", a, b)
     for item, a, b in zip(graph.inputs, actual.inputs, expected.inputs):
         _same(f"input {item.name} afterwards", a, b)

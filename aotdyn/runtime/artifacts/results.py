@@ -28,6 +28,13 @@ class Hidden:
         self.tensor = tensor
 
 
+def is_plain(plan: Plan) -> bool:
+    """Whether the outputs are what the code gives, and all that there is to do."""
+    return not plan.updated and not any(
+        output.kind not in (NEW, UNSAFE_VIEW) or output.contiguous for output in plan.outputs
+    )
+
+
 def shown(value: Any) -> Any:
     """The tensor itself."""
     return value.tensor if type(value) is Hidden else value
@@ -55,7 +62,7 @@ class Results:
     def _output(self, output: Output, inputs: tuple, found: Sequence[Any], value: Any) -> Any:
         kind = output.kind
         if kind in (NEW, UNSAFE_VIEW):
-            return value
+            return value.contiguous() if output.contiguous else value
         if kind == INPUT:
             return inputs[output.base]
         value = shown(value)

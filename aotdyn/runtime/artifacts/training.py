@@ -8,7 +8,7 @@ from torch.autograd.graph import increment_version
 
 from ...package.errors import PackageError
 from ...package.plan import NEW, UNSAFE_VIEW, Layout, Plan
-from .results import Hidden, Results
+from .results import Hidden, Results, is_plain
 
 _FORMATS = {
     "contiguous_format": torch.contiguous_format,
@@ -44,7 +44,7 @@ def training_call(plan: Plan, forward: Part, backward: Part) -> Callable[[tuple]
 
 
 def _results(plan: Plan) -> Callable[[tuple, tuple], tuple]:
-    if not plan.updated and all(o.kind in (NEW, UNSAFE_VIEW) for o in plan.outputs):
+    if is_plain(plan):
         count = len(plan.outputs)
         return lambda inputs, found: found if len(found) == count else found[:count]
     return Results(plan)

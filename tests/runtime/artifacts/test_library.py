@@ -19,7 +19,8 @@ def capability(monkeypatch, name):
 )
 def test_the_best_isa_that_the_machine_has(monkeypatch, level, picked):
     capability(monkeypatch, level)
-    assert library.pick_isa({"plan": b"", "scalar.so": b"", "avx512.so": b"", "avx2.so": b""}) == picked
+    files = {"plan": b"", "scalar.so": b"", "avx512.so": b"", "avx2.so": b""}
+    assert library.pick_isa(files) == picked
 
 
 def test_no_code_for_this_machine(monkeypatch):

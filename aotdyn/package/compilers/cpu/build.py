@@ -14,7 +14,7 @@ import torch
 
 from ...archive import Artifact
 from ...graph import Graph
-from ...plan import plan_to_bytes
+from ...plan import NEW, Output, plan_to_bytes
 from .. import Built, Job, Progress
 from ..cache import Cache, digest
 from ..worker import WorkerDied, Workers
@@ -90,8 +90,7 @@ class Builder:
                         f"code for {', '.join(unseen)} was not tried: this machine cannot run it"
                     )
                 break
-            built.refusals.update(failed)
-            compiled = [entry for entry in compiled if entry.job.graph.id not in failed]
+            compiled = [entry for entry in compiled if _mended(entry, failed, built)]
         self.cache.trim()
         return built
 
@@ -201,6 +200,28 @@ class Builder:
         objects[self.toolchain.compile(Source(table(names) + container))] = None
         # Objects are named by what they are made of.
         return self.toolchain.link(list(objects), digest(*map(str, objects)))
+
+
+def _mended(entry: _Compiled, failed: dict[str, str | int], built: Built) -> bool:
+    """Whether a graph is to be tried again; if not, says why."""
+    reason = failed.get(entry.job.graph.id)
+    if reason is None:
+        return True
+    if isinstance(reason, str):
+        built.refusals[entry.job.graph.id] = reason
+        return False
+    if _output(entry, reason).kind != NEW or _output(entry, reason).contiguous:
+        built.refusals[entry.job.graph.id] = f"output {reason} is not contiguous"
+        return False
+    outputs = list(entry.lowered.plan.outputs)
+    outputs[reason] = replace(outputs[reason], contiguous=True)
+    plan = replace(entry.lowered.plan, outputs=tuple(outputs))
+    entry.lowered = replace(entry.lowered, plan=plan)
+    return True
+
+
+def _output(entry: _Compiled, index: int) -> Output:
+    return entry.lowered.plan.outputs[index]
 
 
 def _finished(

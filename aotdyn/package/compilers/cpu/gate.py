@@ -1,8 +1,8 @@
 """The gate: compiled artifacts are run against their graphs in clean processes, one for each
 vector ISA that this machine can run. What does not agree is not shipped.
 
-The comparison itself is the runtime's (`aotdyn/runtime/artifacts/replay.py`): it loads artifacts as a served
-program does.
+The comparison itself is the runtime's (`aotdyn/runtime/artifacts/replay.py`): it loads artifacts
+as a served program does.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ _CAPABILITY = {"avx512": "avx512", "avx2": "avx2", "scalar": "default"}
 
 def check_artifacts(
     artifacts: dict[str, tuple[Job, Artifact]], isas: Sequence[str], cache: Cache
-) -> dict[str, str]:
+) -> dict[str, str | int]:
     """The graphs that fail, and how. A pass is remembered for the same code. Code for ISAs that
-    this machine does not have is not run."""
-    failed: dict[str, str] = {}
+    this machine does not have is not run. An int is an output that has to be made contiguous."""
+    failed: dict[str, str | int] = {}
     here = runnable_here()
     for isa in isas:
         if isa not in here:
@@ -41,7 +41,7 @@ def check_artifacts(
                 if answer == "":
                     cache.put("passed", key, b"")
                 elif answer is not None:
-                    failed[id] = f"{answer} (with {isa})"
+                    failed[id] = answer if type(answer) is int else f"{answer} (with {isa})"
     return failed
 
 
@@ -49,7 +49,7 @@ def _key(job: Job, artifact: Artifact, isa: str) -> str:
     return digest(job.graph.id, job.state, isa, artifact.text, artifact.files["plan"])
 
 
-def _ask(workers: Workers, job: Job, artifact: Artifact, isa: str) -> str | None:
+def _ask(workers: Workers, job: Job, artifact: Artifact, isa: str) -> str | int | None:
     """What is wrong, "" if nothing is, None if this machine cannot run the ISA."""
     files = {name: bytes(data) for name, data in artifact.files.items()}
     files = {n: d for n, d in files.items() if not n.endswith(".so") or n == f"{isa}.so"}

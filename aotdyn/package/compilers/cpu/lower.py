@@ -18,6 +18,7 @@ from torch._inductor import codecache, compile_fx, cpu_vec_isa
 from torch._inductor import config as inductor_config
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx.node import has_side_effect
 
 from ...graph import Graph
 from ...plan import Constant, Plan
@@ -34,6 +35,15 @@ from .tensors_only import Interface, expression, tensors_only, text
 
 PARTS = ("forward", "backward")
 
+# Nodes that change the process' state have no result that anything uses; torch.fx must not take
+# them for dead.
+for _name in (
+    "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled",
+    "autocast_increment_nesting", "autocast_decrement_nesting", "clear_autocast_cache",
+    "set_autocast_cpu_enabled", "set_autocast_cpu_dtype",
+):  # fmt: skip
+    has_side_effect(getattr(torch, _name))
+
 
 @dataclass
 class _Part:
@@ -46,6 +56,8 @@ class _Part:
 
 def lower(graph: Graph, state: str, options: Options) -> Lowered:
     """Raises Refused when this way cannot take the graph."""
+    if any(item.device not in ("", "cpu") for item in graph.inputs):
+        raise Refused("it takes tensors of another device")
     try:
         with process_state_is(state):
             return _Lowering(graph, options).run()

@@ -1,0 +1,811 @@
+"""Classes: the attribute protocol, operators, construction, enums, metaclasses."""
+
+import abc
+import enum
+import operator
+import typing
+
+import pytest
+import torch
+
+PROGRAMS = []
+
+
+def program(*calls, breaks=0):
+    """Adds a program to the table: its calls (one with a tensor of three where none are given)
+    and how many graph breaks it may have, None for any."""
+
+    def add(function):
+        PROGRAMS.append(pytest.param(function, calls, breaks, id=function.__name__[2:]))
+        return function
+
+    return add
+
+
+class A:
+    k = 1
+
+    def __init__(self, v):
+        self.v = v
+
+    @property
+    def p(self):
+        return self.v * 2
+
+    @p.setter
+    def p(self, v):
+        self.v = v / 2
+
+    @p.deleter
+    def p(self):
+        del self.v
+
+
+class B(A):
+    def __init__(self, v, w):
+        super().__init__(v)
+        self.w = w
+
+    @property
+    def p(self):
+        return super().p + 1
+
+    @classmethod
+    def make(cls, v):
+        return cls(v, v)
+
+    def __repr__(self):
+        return f"B({self.w})"
+
+
+@program()
+def p_prop(x):
+    a = A(x)
+    r = a.p
+    a.p = x
+    r2 = a.v
+    del a.p
+    return (r, r2, hasattr(a, "v"), hasattr(a, "p"))
+
+
+@program()
+def p_inherit(x):
+    b = B(x, 2)
+    return (b.p, B.make(x).w, isinstance(b, A), issubclass(B, A), type(b) is B, b.k)
+
+
+@program()
+def p_classattr(x):
+    a = A(1)
+    a.k = 5
+    return (a.k, A.k, x + 1)
+
+
+@program()
+def p_dict(x):
+    a = A(x)
+    a.__dict__["z"] = 3
+    a.q = 4
+    return (
+        a.z,
+        list(a.__dict__),
+        vars(a) is a.__dict__,
+        a.__dict__.get("q"),
+        "v" in a.__dict__,
+        len(vars(a)),
+    )
+
+
+@program()
+def p_dict_ret(x):
+    a = A(x)
+    d = a.__dict__
+    d["n"] = x * 2
+    return (a, d, a.n)
+
+
+@program()
+def p_dict_update(x):
+    a = A(x)
+    a.__dict__.update(u=1, v=2)
+    del a.__dict__["u"]
+    return (a.v, hasattr(a, "u"), a)
+
+
+@program((torch.ones(2), A(1)))
+def p_dict_arg(x, a):
+    a.__dict__["new"] = x
+    a.v = 3
+    r = list(a.__dict__.items())
+    return (len(r), a.__dict__.pop("v"), a.__dict__)
+
+
+@program((torch.ones(2), A(1)))
+def p_dict_iter(x, a):
+    return ({k: v for k, v in vars(a).items()}, [getattr(a, k) for k in sorted(a.__dict__)])
+
+
+class S:
+    __slots__ = ("a", "b")
+
+    def __init__(self, a):
+        self.a = a
+
+
+@program()
+def p_slots(x):
+    s = S(x)
+    r = s.a
+    try:
+        s.b
+    except AttributeError as e:
+        m = str(e)
+    try:
+        s.c = 1
+    except AttributeError as e:
+        m2 = str(e)
+    s.b = 2
+    del s.a
+    return (r, m, m2, s.b, hasattr(s, "a"), s)
+
+
+class GA:
+    def __init__(self):
+        self.d = {"x": 1}
+
+    def __getattr__(self, n):
+        if n.startswith("z"):
+            raise AttributeError(n)
+        return n + "!"
+
+
+@program()
+def p_getattr(x):
+    g = GA()
+    return (g.foo, g.d, hasattr(g, "zip"), getattr(g, "zz", 3), x + 1)
+
+
+class GAL:
+    def __init__(self):
+        object.__setattr__(self, "log", [])
+
+    def __getattribute__(self, n):
+        if n == "log":
+            return object.__getattribute__(self, n)
+        self.log.append(n)
+        return super().__getattribute__(n)
+
+    def __setattr__(self, n, v):
+        self.log.append("set" + n)
+        super().__setattr__(n, v)
+
+    def __delattr__(self, n):
+        self.log.append("del" + n)
+        object.__delattr__(self, n)
+
+
+class GB:
+    def __getattribute__(self, n):
+        if n == "q":
+            raise AttributeError("no")
+        return object.__getattribute__(self, n)
+
+    def __getattr__(self, n):
+        return "fallback " + n
+
+
+@program(breaks=None)
+def p_getattribute_fallback(x):
+    return (GB().q, GB().r, x + 1)
+
+
+class Desc:
+    def __set_name__(self, o, n):
+        self.n = "_" + n
+
+    def __get__(self, o, t=None):
+        if o is None:
+            return self
+        return getattr(o, self.n, 0) + 1
+
+    def __set__(self, o, v):
+        setattr(o, self.n, v * 2)
+
+    def __delete__(self, o):
+        setattr(o, self.n, None)
+
+
+class ND:
+    def __get__(self, o, t=None):
+        return (o is None, t.__name__)
+
+
+class HD:
+    d = Desc()
+    n = ND()
+
+
+@program(breaks=None)
+def p_desc(x):
+    h = HD()
+    h.d = x
+    r = h.d
+    del h.d
+    return (r, h._d, h.n, HD.n, HD.d is HD.__dict__["d"])
+
+
+@program()
+def p_nondata_shadow(x):
+    h = HD()
+    h.n = 3
+    return (h.n, x + 1)
+
+
+class Meta(type):
+    def __call__(cls, *a, **k):
+        o = super().__call__(*a, **k)
+        o.tag = "m"
+        return o
+
+    def hi(cls):
+        return cls.__name__
+
+    @property
+    def mp(cls):
+        return 7
+
+
+class WM(metaclass=Meta):
+    def __init__(self, v):
+        self.v = v
+
+
+@program()
+def p_meta(x):
+    w = WM(x)
+    return (w.v, w.tag, WM.hi(), WM.mp, type(WM) is Meta)
+
+
+class Singleton:
+    _i = None
+
+    def __new__(cls, *a):
+        o = super().__new__(cls)
+        o.made = a
+        return o
+
+    def __init__(self, v):
+        self.v = v
+
+
+@program()
+def p_new(x):
+    s = Singleton(x)
+    return (s.v, s.made)
+
+
+class NewOther:
+    def __new__(cls):
+        return 5
+
+
+@program()
+def p_newother(x):
+    return (NewOther() + 1, x)
+
+
+class V:
+    def __init__(self, v):
+        self.v = v
+
+    def __add__(self, o):
+        return V(self.v + (o.v if isinstance(o, V) else o))
+
+    def __radd__(self, o):
+        return V(o + self.v)
+
+    def __iadd__(self, o):
+        self.v = self.v + o
+        return self
+
+    def __mul__(self, o):
+        return NotImplemented
+
+    def __rmul__(self, o):
+        return ("rmul", o)
+
+    def __sub__(self, o):
+        return NotImplemented
+
+    def __neg__(self):
+        return V(-self.v)
+
+    def __eq__(self, o):
+        return isinstance(o, V) and self.v == o.v
+
+    def __hash__(self):
+        return hash(self.v)
+
+    def __lt__(self, o):
+        return self.v < o.v
+
+    def __bool__(self):
+        return self.v > 0
+
+    def __len__(self):
+        return 3
+
+    def __contains__(self, k):
+        return k == self.v
+
+    def __iter__(self):
+        return iter([self.v] * 3)
+
+    def __getitem__(self, k):
+        return (k, self.v)
+
+    def __setitem__(self, k, v):
+        self.v = (k, v)
+
+    def __delitem__(self, k):
+        self.v = None
+
+    def __call__(self, *a, **k):
+        return (a, k)
+
+    def __format__(self, s):
+        return f"<{s}>"
+
+    def __str__(self):
+        return "V!"
+
+    def __repr__(self):
+        return f"V({self.v})"
+
+    def __int__(self):
+        return 4
+
+    def __float__(self):
+        return 4.5
+
+    def __index__(self):
+        return 1
+
+    def __abs__(self):
+        return "abs"
+
+    def __invert__(self):
+        return "inv"
+
+    def __matmul__(self, o):
+        return "mm"
+
+    def __divmod__(self, o):
+        return "dm"
+
+    def __pow__(self, o, m=None):
+        return ("pow", o, m)
+
+    def __round__(self, n=None):
+        return ("round", n)
+
+    def __enter__(self):
+        return self.v
+
+    def __exit__(self, *a):
+        return True
+
+    def __reversed__(self):
+        return iter("rev")
+
+    def __missing__(self, k):
+        return 0
+
+    def __getstate__(self):
+        return 1
+
+
+@program()
+def p_ops(x):
+    a = V(1)
+    return (
+        (a + 2).v,
+        (2 + a).v,
+        (a + V(3)).v,
+        (-a).v,
+        a == V(1),
+        a != V(1),
+        a < V(2),
+        a > V(0),
+        bool(a),
+        len(a),
+        1 in a,
+        2 not in a,
+        list(a),
+        a[5],
+        a[1:2],
+        a(1, k=2),
+        f"{a:>3}",
+        f"{a}",
+        f"{a!r}",
+        str(a),
+        repr(a),
+        x + 1,
+    )
+
+
+@program(breaks=None)
+def p_ops2(x):
+    a = V(1)
+    return (
+        3 * a,
+        int(a),
+        float(a),
+        [1, 2, 3][a],
+        abs(a),
+        ~a,
+        a @ 1,
+        divmod(a, 1),
+        a**2,
+        pow(a, 2, 3),
+        round(a),
+        round(a, 2),
+        list(reversed(a)),
+        "%s %r" % (a, a),
+        "{0} {0!r} {0:x}".format(a),
+        x + 1,
+        operator.index(a),
+        bin(a),
+        hex(a),
+        range(a),
+    )
+
+
+@program()
+def p_ops3(x):
+    a = V(1)
+    b = a
+    a += 5
+    a["k"] = 2
+    r = a.v
+    del a["k"]
+    return (a is b, r, a.v, x)
+
+
+@program()
+def p_ops_tensor(x):
+    a = V(x)
+    return ((a + x).v, (x + a).v if False else 0, (a + 1).v)
+
+
+@program(breaks=None)
+def p_sub_typeerror(x):
+    try:
+        V(1) - V(2)
+    except TypeError as e:
+        return (str(e), x + 1)
+
+
+@program(breaks=None)
+def p_mul_typeerror(x):
+    try:
+        V(1) * V(2)
+    except TypeError as e:
+        return (str(e), x + 1)
+
+
+@program()
+def p_nolt(x):
+    try:
+        A(1) < A(2)
+    except TypeError as e:
+        return (str(e), x + 1)
+
+
+@program(breaks=None)
+def p_notcallable(x):
+    try:
+        A(1)()
+    except TypeError as e:
+        return (str(e), x + 1)
+
+
+@program()
+def p_notiter(x):
+    try:
+        list(A(1))
+    except TypeError as e:
+        return (str(e), x + 1)
+
+
+@program()
+def p_nogetitem(x):
+    try:
+        A(1)[0]
+    except TypeError as e:
+        return (str(e), x + 1)
+
+
+@program()
+def p_nolen(x):
+    try:
+        len(A(1))
+    except TypeError as e:
+        return (str(e), x + 1)
+
+
+@program()
+def p_hash(x):
+    d = {V(1): "a"}
+    return (d[V(1)], V(2) in d, len({V(1), V(1), V(2)}), x)
+
+
+class SeqGI:
+    def __getitem__(self, i):
+        if i >= 3:
+            raise IndexError
+        return i * 2
+
+    def __len__(self):
+        return 3
+
+
+@program()
+def p_iter_getitem(x):
+    return (list(SeqGI()), 4 in SeqGI(), [a for a in SeqGI()], list(reversed(SeqGI())), x + 1)
+
+
+class It:
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n == 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+
+@program()
+def p_iter_cls(x):
+    return (
+        list(It(3)),
+        sum(It(4)),
+        [a for a in It(2)],
+        dict(zip("ab", It(2))),
+        tuple(enumerate(It(2))),
+        max(It(3)),
+        sorted(It(3)),
+        next(It(1)),
+        next(It(0), "d"),
+        x + 1,
+    )
+
+
+@program()
+def p_iter_unpack(x):
+    a, b, *c = It(5)
+    return (a, b, c, [*It(2)], x)
+
+
+class Mixin1:
+    def go(self):
+        return ["m1"] + super().go()
+
+
+class Base0:
+    def go(self):
+        return ["base"]
+
+
+class Mixin2(Base0):
+    def go(self):
+        return ["m2"] + super().go()
+
+
+class Dia(Mixin1, Mixin2):
+    def go(self):
+        return ["d"] + super().go()
+
+
+@program()
+def p_mro(x):
+    return (Dia().go(), [c.__name__ for c in Dia.__mro__], x + 1)
+
+
+@program()
+def p_super_expl(x):
+    return (super(Dia, Dia()).go(), x + 1)
+
+
+class SC:
+    total = 0
+
+    def __init_subclass__(cls, **k):
+        pass
+
+    @classmethod
+    def bump(cls):
+        cls.total += 1
+        return cls.total
+
+
+@program(breaks=None)
+def p_clsattr_write(x):
+    r = SC.bump()
+    SC.total = 0
+    return (r, x + 1)
+
+
+@program()
+def p_type3(x):
+    return (
+        type(x) is torch.Tensor,
+        type(1),
+        type("a") is str,
+        type(None),
+        type(A(1)).__name__,
+        x.__class__ is torch.Tensor,
+        (1).__class__,
+    )
+
+
+class Abs(abc.ABC):
+    @abc.abstractmethod
+    def f(self): ...
+
+    @property
+    @abc.abstractmethod
+    def g(self): ...
+
+
+class Conc(Abs):
+    def f(self):
+        return 1
+
+    @property
+    def g(self):
+        return 2
+
+
+@program()
+def p_abstract(x):
+    try:
+        Abs()
+    except TypeError as e:
+        m = str(e)
+    return (m, Conc().f(), Conc().g, isinstance(Conc(), Abs), x)
+
+
+@typing.runtime_checkable
+class Proto(typing.Protocol):
+    def f(self): ...
+
+
+@program()
+def p_protocol(x):
+    return (isinstance(Conc(), Proto), isinstance(A(1), Proto), x + 1)
+
+
+T = typing.TypeVar("T")
+
+
+class Gen(typing.Generic[T]):
+    def __init__(self, v: T):
+        self.v = v
+
+
+class E(enum.Enum):
+    A = 1
+    B = "b"
+    C = 1
+
+    @property
+    def up(self):
+        return self.name.upper()
+
+    @classmethod
+    def first(cls):
+        return cls.A
+
+
+class IE(enum.IntEnum):
+    X = 1
+    Y = 2
+
+
+class FL(enum.Flag):
+    R = 1
+    W = 2
+    RW = 3
+
+
+class SE(str, enum.Enum):
+    A = "a"
+    B = "b"
+
+
+@program()
+def p_enum(x):
+    return (
+        E.A,
+        E.A.value,
+        E.A.name,
+        E.A is E.C,
+        E("b"),
+        E["A"],
+        list(E),
+        len(E),
+        E.A == E.B,
+        E.A in E,
+        E.B.up,
+        E.first(),
+        isinstance(E.A, E),
+        {E.A: 1}[E.A],
+        str(E.A),
+        repr(E.B),
+        f"{E.A}",
+        x + 1,
+    )
+
+
+@program()
+def p_intenum(x):
+    return (
+        IE.X + 1,
+        IE.X == 1,
+        IE.X < IE.Y,
+        [10, 20, 30][IE.Y],
+        x * IE.Y,
+        IE(1),
+        f"{IE.X}",
+        int(IE.X),
+        IE.X.value,
+        bool(IE.X),
+    )
+
+
+@program(breaks=None)
+def p_flag(x):
+    return (FL.R | FL.W, FL.R in FL.RW, bool(FL.R & FL.W), FL.RW & ~FL.R, x + 1, FL(3))
+
+
+@program(breaks=None)
+def p_strenum(x):
+    return (
+        SE.A == "a",
+        SE("b"),
+        SE.A.upper(),
+        f"{SE.A.value}",
+        {"a": 1}[SE.A],
+        SE.A in ("a", "b"),
+        x + 1,
+    )
+
+
+@program()
+def p_enum_bad(x):
+    try:
+        E("nope")
+    except ValueError as e:
+        return (str(e), x + 1)
+
+
+@program((torch.ones(2), E.A), (torch.ones(2), E.B))
+def p_enum_arg(x, e):
+    if e is E.A:
+        return x + 1
+    return x * 2
+
+
+@program(breaks=None)
+def p_enum_iter(x):
+    return ([m.name for m in E], [m.value for m in IE], E.__members__["A"], x + 1)
+
+
+@pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
+def test_agrees(agree, function, calls, breaks):
+    agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)

@@ -1,0 +1,567 @@
+"""Generators, iterators, `itertools`, comprehensions."""
+
+import collections
+import itertools
+import operator
+
+import pytest
+import torch
+
+PROGRAMS = []
+
+
+def program(*calls, breaks=0):
+    """Adds a program to the table: its calls (one with a tensor of three where none are given)
+    and how many graph breaks it may have, None for any."""
+
+    def add(function):
+        PROGRAMS.append(pytest.param(function, calls, breaks, id=function.__name__[2:]))
+        return function
+
+    return add
+
+
+def g3(x):
+    for i in range(3):
+        yield (x + i)
+
+
+@program()
+def p_gen(x):
+    return (list(g3(x)), sum(g3(1)), [a for a in g3(x)], tuple(g3(2)), next(g3(x)))
+
+
+@program()
+def p_genexp(x):
+    return (
+        sum((i * x for i in range(4))),
+        any((i > 2 for i in range(5))),
+        list((a + 1 for a in [1, 2])),
+        max((i for i in [3, 9])),
+        {k: v for k, v in ((i, i) for i in range(2))},
+        ",".join((str(i) for i in range(3))),
+        dict(((i, x) for i in "ab")),
+        set((i for i in [1])),
+        sorted((i for i in (3, 1))),
+    )
+
+
+@program()
+def p_yieldfrom(x):
+
+    def f():
+        r = yield from g()
+        yield r
+
+    def g():
+        yield 1
+        yield x
+        return "ret"
+
+    return list(f())
+
+
+@program()
+def p_yieldfrom_list(x):
+
+    def f():
+        yield from [1, x]
+        yield from "ab"
+        yield from range(2)
+
+    return list(f())
+
+
+@program()
+def p_send(x):
+
+    def f():
+        t = 0
+        while True:
+            v = yield t
+            if v is None:
+                return
+            t = t + v
+
+    g = f()
+    next(g)
+    a = g.send(x)
+    b = g.send(2)
+    try:
+        g.send(None)
+    except StopIteration as e:
+        r = e.value
+    return (a, b, r)
+
+
+@program()
+def p_throw(x):
+    l = []
+
+    def f():
+        try:
+            yield 1
+        except ValueError as e:
+            l.append(str(e))
+            yield 2
+        finally:
+            l.append("fin")
+
+    g = f()
+    next(g)
+    r = g.throw(ValueError("z"))
+    g.close()
+    return (r, l, x)
+
+
+@program()
+def p_throw2(x):
+
+    def f():
+        yield 1
+
+    g = f()
+    next(g)
+    try:
+        g.throw(KeyError, "q")
+    except KeyError as e:
+        r = str(e)
+    g2 = f()
+    try:
+        g2.throw(KeyError("never started"))
+    except KeyError as e:
+        r2 = str(e)
+    return (r, r2, list(g2), x)
+
+
+@program()
+def p_close(x):
+    l = []
+
+    def f():
+        try:
+            while True:
+                yield len(l)
+        except GeneratorExit:
+            l.append("ge")
+            raise
+        finally:
+            l.append("fin")
+
+    g = f()
+    next(g)
+    g.close()
+    g.close()
+    return (l, list(g), x)
+
+
+@program()
+def p_close_unstarted(x):
+
+    def f():
+        yield 1
+
+    g = f()
+    g.close()
+    return (list(g), x)
+
+
+@program()
+def p_close_ignored(x):
+
+    def f():
+        try:
+            yield 1
+        except GeneratorExit:
+            yield 2
+
+    g = f()
+    next(g)
+    try:
+        g.close()
+    except RuntimeError as e:
+        return (str(e), x)
+
+
+@program()
+def p_retval(x):
+
+    def f():
+        yield 1
+        return x + 1
+
+    g = f()
+    next(g)
+    try:
+        next(g)
+    except StopIteration as e:
+        return e.value
+
+
+@program()
+def p_ret_gen(x):
+    y = x + 1
+    return g3(y)
+
+
+@program()
+def p_ret_genexp(x):
+    return (i * x for i in range(3))
+
+
+@program()
+def p_partly(x):
+    g = g3(x)
+    a = next(g)
+    return (a, list(g), list(g))
+
+
+@program(breaks=None)
+def p_partly_out(x):
+    g = g3(x)
+    a = next(g)
+    return (a, g)
+
+
+@program()
+def p_partly_it(x):
+    it = iter([1, 2, 3, x])
+    next(it)
+    return (list(it), it)
+
+
+@program(breaks=None)
+def p_partly_it2(x):
+    it = iter({"a": 1, "b": 2}.items())
+    next(it)
+    z = zip([1, 2], [3, 4])
+    next(z)
+    e = enumerate("abc", 5)
+    next(e)
+    m = map(abs, [-1, -2])
+    next(m)
+    r = reversed([1, 2, 3])
+    next(r)
+    return (it, z, e, m, r, x + 1)
+
+
+@program()
+def p_stopiter_in_gen(x):
+
+    def f():
+        yield 1
+        raise StopIteration("s")
+
+    try:
+        list(f())
+    except RuntimeError as e:
+        return (str(e), type(e.__cause__).__name__, x)
+
+
+@program()
+def p_next_in_gen(x):
+
+    def f():
+        yield next(iter([]))
+
+    try:
+        list(f())
+    except RuntimeError as e:
+        return (str(e), x)
+
+
+@program()
+def p_running(x):
+
+    def f():
+        yield next(g)
+
+    g = f()
+    try:
+        next(g)
+    except ValueError as e:
+        return (str(e), x)
+
+
+@program()
+def p_gen_attr(x):
+    g = g3(x)
+    return (g.__name__, isinstance(g, collections.abc.Generator), iter(g) is g, hasattr(g, "send"))
+
+
+@program()
+def p_gen_cls(x):
+    return (list(GC(x)), [q for q in GC(1)])
+
+
+class GC:
+    def __init__(self, v):
+        self.v = v
+
+    def __iter__(self):
+        for i in range(2):
+            yield (self.v * i)
+
+
+@program()
+def p_gen_order(x):
+    l = []
+
+    def f():
+        for i in range(3):
+            l.append(("y", i))
+            yield i
+
+    for i in f():
+        l.append(("b", i))
+    return (l, x)
+
+
+@program()
+def p_gen_unpack(x):
+    a, b, c = g3(x)
+    p, *q = g3(1)
+    return (a, b, c, p, q, [*g3(1)], max(*g3(2)))
+
+
+@program()
+def p_gen_exc(x):
+
+    def f():
+        yield 1
+        raise KeyError("in gen")
+
+    try:
+        for i in f():
+            x = x + i
+    except KeyError as e:
+        return (str(e), x)
+
+
+@program(breaks=None)
+def p_gen_handled(x):
+
+    def f():
+        try:
+            raise ValueError("a")
+        except ValueError as e:
+            yield str(e)
+        yield 2
+
+    l = []
+    g = f()
+    l.append(next(g))
+    try:
+        raise
+    except RuntimeError as e:
+        l.append(str(e))
+    l.append(next(g))
+    return (l, x)
+
+
+@program()
+def p_gen_pipeline(x):
+
+    def nums(n):
+        yield from range(n)
+
+    def sq(it):
+        for i in it:
+            yield (i * i)
+
+    return sum(sq((i for i in nums(5) if i % 2))) * x
+
+
+@program()
+def p_gen_inf(x):
+
+    def cnt():
+        i = 0
+        while True:
+            yield i
+            i += 1
+
+    return (
+        list(itertools.islice(cnt(), 3)),
+        next((i for i in cnt() if i > 4)),
+        [a for a, _ in zip(cnt(), range(2))],
+        x,
+    )
+
+
+@program()
+def p_itertools(x):
+    I = itertools
+    return (
+        list(I.chain([1], [x], "a")),
+        list(I.chain.from_iterable([[1], [2]])),
+        list(I.islice([1, 2, 3, 4], 1, None, 2)),
+        list(I.product([1, 2], "ab")),
+        list(I.product([0, 1], repeat=2)),
+        list(I.permutations([1, 2, 3], 2)),
+        list(I.combinations([1, 2, 3], 2)),
+        list(I.combinations_with_replacement([1, 2], 2)),
+        list(I.repeat(x, 2)),
+        list(I.zip_longest([1, 2], [3], fillvalue=0)),
+        list(I.accumulate([1, 2, 3])),
+        list(I.accumulate([1, 2, 3], operator.mul, initial=2)),
+        list(I.takewhile(lambda a: a < 3, [1, 2, 3, 1])),
+        list(I.dropwhile(lambda a: a < 3, [1, 2, 3, 1])),
+        list(I.starmap(pow, [(2, 3), (3, 2)])),
+        list(I.filterfalse(lambda a: a % 2, range(4))),
+        list(I.compress("abc", [1, 0, 1])),
+        list(I.pairwise([1, 2, 3])),
+        [(k, list(g)) for k, g in I.groupby("aabbc")],
+        [(k, list(g)) for k, g in I.groupby([1, 3, 2], key=lambda a: a % 2)],
+    )
+
+
+@program()
+def p_itertools2(x):
+    c = itertools.count(3, 2)
+    a = [next(c), next(c)]
+    cy = itertools.cycle([1, 2])
+    b = [next(cy) for _ in range(5)]
+    t1, t2 = itertools.tee([1, 2, 3])
+    d = (list(t1), list(t2))
+    r = itertools.repeat(5)
+    return (
+        a,
+        b,
+        d,
+        [next(r)] * 2,
+        x,
+        [i for i, _ in zip(itertools.count(), "ab")],
+        list(zip(itertools.repeat(x), range(2))),
+    )
+
+
+@program()
+def p_it_ret(x):
+    return (itertools.chain([1], [x]), itertools.count(2), itertools.islice([1, 2, 3], 2))
+
+
+@program()
+def p_it_groupby_partial(x):
+    out = []
+    for k, g in itertools.groupby([1, 1, 2, 3]):
+        out.append((k, next(g)))
+    return (out, x)
+
+
+@program()
+def p_enum_zip(x):
+    return (
+        list(enumerate("ab", 1)),
+        list(zip([1, 2], "ab", (x, x))),
+        list(zip()),
+        list(map(lambda a, b: a + b, [1], [x])),
+        list(reversed(range(3))),
+        dict(enumerate("a")),
+        list(zip(*[(1, 2), (3, 4)])),
+    )
+
+
+@program()
+def p_zip_strict(x):
+    try:
+        list(zip([1], [1, 2], strict=True))
+    except ValueError as e:
+        m = str(e)
+    try:
+        list(zip([1, 2], [1], [1, 2], strict=True))
+    except ValueError as e:
+        return (m, str(e), x)
+
+
+@program()
+def p_iter_sentinel(x):
+    l = [3, 2, 1]
+    return (list(iter(l.pop, 2)), l, x)
+
+
+@program()
+def p_mut_iter(x):
+    l = [1, 2, 3]
+    out = []
+    for a in l:
+        out.append(a)
+        if len(l) < 6:
+            l.append(a * 10)
+    d = {"a": 1}
+    try:
+        for k in d:
+            d["b"] = 2
+    except RuntimeError as e:
+        m = str(e)
+    s = {1}
+    try:
+        for k in s:
+            s.add(2)
+    except RuntimeError as e:
+        m2 = str(e)
+    return (out, m, m2, x)
+
+
+@program()
+def p_mut_iter2(x):
+    d = {"a": 1, "b": 2}
+    for k in d:
+        d[k] = x
+    try:
+        for k in list(d):
+            del d[k]
+        for k, v in d.items():
+            pass
+    except RuntimeError as e:
+        return str(e)
+    return d
+
+
+@program(breaks=None)
+def p_keys_changed(x):
+    d = {1: 1, 2: 2}
+    try:
+        for k in d:
+            del d[k]
+            d[k + 5] = 1
+    except RuntimeError as e:
+        return (str(e), x)
+
+
+async def co(x):
+    return x
+
+
+@program()
+def p_gen_stored(x):
+    d = {"g": g3(x)}
+    return (next(d["g"]), next(d["g"]))
+
+
+@program()
+def p_gen_len(x):
+    try:
+        len(g3(x))
+    except TypeError as e:
+        return str(e)
+
+
+@program()
+def p_comp_scope(x):
+    i = 7
+    a = [i for i in range(3)]
+    b = [[j for j in range(i)] for i in range(3)]
+    c = [(i, j) for i in range(2) for j in range(2) if i != j]
+    return (i, a, b, c, x, [y for i in [1, 2] if (y := (i * 2)) > 2], y)
+
+
+@program()
+def p_comp_closure(x):
+    fs = [lambda: i for i in range(3)]
+    return ([f() for f in fs], x)
+
+
+@pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
+def test_agrees(agree, function, calls, breaks):
+    agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)

@@ -1,0 +1,81 @@
+"""`AOTDYN_LOGS`, and `aotdyn.explain`."""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+import aotdyn
+
+PROGRAM = """
+import torch, aotdyn
+
+@aotdyn.compile(backend="eager")
+def program(x, n):
+    y = x * n
+    print("shown")
+    return y + 1
+
+program(torch.ones(2), 2)
+program(torch.ones(2), 3)
+"""
+
+EXPECTED = {
+    "graph_code": "def graph(x):",
+    "graph_sizes": "x: float32[2]",
+    "guards": "EQUALS: n == 2",
+    "recompiles": "n == 2",
+    "graph_breaks": "print",
+    "bytecode": "RESUME FUNCTION",
+    "output_code": "def check(x, n):",
+    "trace": "guards",
+}
+
+
+def run(categories: str) -> subprocess.CompletedProcess:
+    env = {**os.environ, "AOTDYN_LOGS": categories}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=env
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "shown\nshown\n"
+    return done
+
+
+def test_every_category_prints_what_its_name_says():
+    shown = run(",".join(EXPECTED)).stderr
+    for category, text in EXPECTED.items():
+        lines = [line for line in shown.splitlines() if f"[aotdyn {category}]" in line]
+        assert any(text in line for line in lines), category
+    bytecode = [line for line in shown.splitlines() if "[aotdyn bytecode]" in line]
+    assert any("ORIGINAL" in line for line in bytecode)
+    assert any("REPLACED BY" in line for line in bytecode)
+
+
+def test_unknown_categories_are_named_and_silence_is_the_default():
+    assert "no_such_thing" in run("no_such_thing").stderr
+    assert run("").stderr == ""
+
+
+def helper(x):
+    return x.sin()
+
+
+def explained(x, n):
+    y = helper(x) * n
+    print("shown")
+    return y.cos()
+
+
+def test_explain_tells_graphs_guards_and_breaks(capsys):
+    found = aotdyn.explain(explained, torch.ones(2), 3)
+    assert found.graph_count == 2
+    assert found.op_count == 3
+    assert [cause.reason for cause in found.breaks] == ["builtin_call"]
+    assert f"{__file__}:{explained.__code__.co_firstlineno + 2}" in found.breaks[0].stack[0]
+    text = str(found)
+    assert "2 graphs with 3 operations" in text
+    assert "n == 3" in text
+    assert "def graph(x):" in text
+    assert capsys.readouterr().out == "shown\n"
