@@ -98,8 +98,19 @@ def find_attribute(t, self: ObjectVariable, name: str) -> Variable:
         return Known(cls, Bound(t.references.to(cls)))
     getter = cls.__getattribute__
     if isinstance(getter, types.FunctionType):
-        return call(t, member(t, cls, "__getattribute__", getter), [self, Constant(name)])
+        try:
+            return call(t, member(t, cls, "__getattribute__", getter), [self, Constant(name)])
+        except Raised as raised:
+            return _fall_back(t, self, name, raised)
     return generic_getattr(t, self, name)
+
+
+def _fall_back(t, self: ObjectVariable, name: str, raised: Raised) -> Variable:
+    """An AttributeError from within a lookup: the class' `__getattr__` has the last word."""
+    fallback, _ = lookup(t, self.cls, "__getattr__")
+    if fallback is MISSING or not issubclass(raised.value.type, AttributeError):
+        raise raised
+    return _missing(t, self, name)
 
 
 def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
@@ -109,7 +120,10 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     if name == "__dict__" and cls.__dictoffset__ and _is_own_dict(value):
         return t.new(InstanceDict(self))
     if value is not MISSING and _is_data_descriptor(value):
-        return _data_descriptor(t, self, name, value, owner)
+        try:
+            return _data_descriptor(t, self, name, value, owner)
+        except Raised as raised:
+            return _fall_back(t, self, name, raised)
     own = own_attribute(t, self, name)
     if own is not None:
         return own

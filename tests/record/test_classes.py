@@ -809,3 +809,19 @@ def p_enum_iter(x):
 @pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
 def test_agrees(agree, function, calls, breaks):
     agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)
+
+
+class FailingProperty:
+    @property
+    def missing(self):
+        raise AttributeError("within")
+
+    def __getattr__(self, name):
+        return f"{name} instead"
+
+
+def test_getattr_has_the_last_word(agree):
+    def program(x):
+        return FailingProperty().missing, hasattr(GB(), "q"), GB().q, x + 1
+
+    agree(program, (torch.ones(2),), breaks=0)
