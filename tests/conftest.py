@@ -16,6 +16,8 @@ import torch
 
 # A fault of the tracer is an error in tests, not a fallback.
 os.environ["AOTDYN_STRICT"] = "1"
+# The programs are tiny, and tests run in several processes.
+torch.set_num_threads(1)
 
 import aotdyn
 from aotdyn.package.recording import read_recording

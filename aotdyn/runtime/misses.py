@@ -11,6 +11,8 @@ from typing import Any
 
 from ..package.errors import Miss, PackageError
 from ..package.point import RAISE
+from ..package.reference import State
+from ..package.state import process_state
 from . import logs, registry
 from .explain import Explainer
 from .link import Linked, Linker
@@ -77,6 +79,9 @@ def _from_packages(entry, values: tuple) -> tuple[tuple, Callable] | None:
         if entry.generation != registry.generation():
             entry.generation = registry.generation()
             entry.pending = _offered(entry)
+        # Those recorded under this state first: no other can cover the call.
+        state = process_state()
+        entry.pending.sort(key=lambda offer: not _recorded_under(offer[2], state))
         while entry.pending:
             package, index, variant = entry.pending.pop(0)
             linked = _link_packaged(entry, package, index, variant)
@@ -100,6 +105,10 @@ def _offered(entry) -> list[tuple]:
         for index, variant in enumerate(package.variants(entry.key))
         if not known or variant.id not in known
     ]
+
+
+def _recorded_under(variant, state: str) -> bool:
+    return any(isinstance(r, State) and r.json == state for r in variant.names.values())
 
 
 def _link_packaged(entry, package, index: int, variant) -> Linked | None:

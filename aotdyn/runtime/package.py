@@ -11,7 +11,6 @@ from ..package.errors import AotdynError, PackageError
 from ..package.guard import Guard
 from ..package.variant import EntryKey, Variant
 from . import logs, registry
-from .artifacts import COMPILED, load_graph, unmet
 from .entry import Entry
 from .link import link_text
 from .settings import all_settings
@@ -81,7 +80,13 @@ class Package:
 
     def _compiled(self, id: str, eager: Callable[[], Callable]) -> Callable[..., tuple] | None:
         """A graph as machine code, if the package has some that fits."""
-        for target in self.file.artifacts(id):
+        targets = [target for target in self.file.artifacts(id) if target != "eager"]
+        if not targets:
+            return None
+        # Not at the top: a package without machine code starts without what runs it.
+        from .artifacts import COMPILED, load_graph
+
+        for target in targets:
             try:
                 if target in COMPILED and self._fits(target):
                     artifact = self.file.artifact(id, target)
@@ -92,6 +97,8 @@ class Package:
         return None
 
     def _fits(self, target: str) -> bool:
+        from .artifacts import unmet
+
         found = self._unmet.get(target)
         if found is None:
             found = self._unmet[target] = unmet(self.file.targets[target])
