@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 import torch
 
-# A fault of the tracer is an error in tests, not a fallback.
-os.environ["AOTDYN_STRICT"] = "1"
-# The programs are tiny, and tests run in several processes.
-torch.set_num_threads(1)
-
 import aotdyn
 from aotdyn.package.recording import read_recording
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
+
+# A fault of the tracer is an error in tests, not a fallback.
+os.environ["AOTDYN_STRICT"] = "1"
+# The programs are tiny, and tests run in several processes.
+torch.set_num_threads(1)
 
 
 @dataclass

@@ -13,6 +13,9 @@ from .hook import hookless, pass_over
 from .link import Linked
 from .support import Continue, hash_of
 
+# (entry, hits, misses) of entries that are no more, with the callable they belonged to.
+retired: list[tuple[EntryKey, int, int]] = []
+
 
 class Entry:
     """A code object that can be entered at a point.
@@ -49,6 +52,10 @@ class Entry:
         self.asked_for = False
         # Variants of packages that have not been linked: (package, place, variant).
         self.pending: list[tuple] = []
+
+    def __del__(self) -> None:
+        if self._key is not None and (self.hits or self.missed):
+            retired.append((self._key, self.hits, self.missed))
 
     @property
     def key(self) -> EntryKey:

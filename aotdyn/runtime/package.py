@@ -11,7 +11,7 @@ from ..package.errors import AotdynError, PackageError
 from ..package.guard import Guard
 from ..package.variant import EntryKey, Variant
 from . import logs, registry
-from .entry import Entry
+from .entry import Entry, retired
 from .link import link_text
 from .settings import all_settings
 
@@ -54,6 +54,7 @@ class Package:
         self.refused: list[str] = []
         self._graphs: dict[str, Callable[..., tuple]] = {}
         self._unmet: dict[str, str] = {}
+        self._retired_before = len(retired)
         self._counts_before = {entry: (entry.hits, entry.missed) for entry in _entries()}
         registry.add(self)
 
@@ -118,13 +119,15 @@ class Package:
     def stats(self) -> Stats:
         """How calls were served so far."""
         stats = Stats(refused=list(self.refused))
+        counts = list(retired[self._retired_before :])
         for entry in _entries():
             before = self._counts_before.get(entry, (0, 0))
-            hits, misses = entry.hits - before[0], entry.missed - before[1]
+            counts.append((entry.key, entry.hits - before[0], entry.missed - before[1]))
+        for key, hits, misses in counts:
             stats.hits += hits
             stats.misses += misses
             if hits or misses:
-                stats.entries.append((str(entry.key), hits, misses))
+                stats.entries.append((str(key), hits, misses))
         return stats
 
     def close(self) -> None:
