@@ -185,8 +185,3 @@ KINDS: dict[str, Callable[..., str]] = {
     "HOOKS": _hooks,
     "NO_GLOBAL_HOOKS": _no_global_hooks,
 }
-
-
-def reference_guard(source: Source, reference: Import, user: str = "") -> Guard:
-    """The value is the very object that a reference names."""
-    return Guard("IS", source, reference, user)

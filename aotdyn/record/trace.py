@@ -5,7 +5,6 @@ Reading order: here, `tracer`, `interpreter`, `opcodes/`, `operation`, `rules/`,
 """
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -119,11 +118,7 @@ class Traced:
     live: list[Any]
 
 
-# graph, fake inputs in order, tracer -> None; may add shape guards (a compiler that specializes)
-CompileHook = Callable[[Graph, list[Any], Tracer], None]
-
-
-def trace_frame(request: Request, compile_graph: CompileHook | None = None) -> Traced:
+def trace_frame(request: Request) -> Traced:
     """Traces a frame.
 
     Raises SkipFrame if the frame can only run as plain Python, Unsupported if `fullgraph` was
@@ -151,7 +146,7 @@ def trace_frame(request: Request, compile_graph: CompileHook | None = None) -> T
                 raise SkipFrame(found.reason, found.detail)
             stop_at[step] = found
             continue
-        return _finish(tracer, found, compile_graph)
+        return _finish(tracer, found)
     raise SkipFrame("internal", "no place was found at which to break")
 
 
@@ -301,12 +296,10 @@ def pending_exception(t: Tracer) -> Raised | None:
     return Raised(exception)
 
 
-def _finish(t: Tracer, found: Found, compile_graph: CompileHook | None) -> Traced:
+def _finish(t: Tracer, found: Found) -> Traced:
     """The variant of a complete attempt."""
     request = t.entry
     graph = t.graph.finish(found.body.outputs, found.grad)
-    if graph is not None and compile_graph is not None:
-        compile_graph(graph, [t.graph.inputs[i.name] for i in graph.inputs], t)
     inputs = [] if graph is None else [t.graph.input_source(i.name) for i in graph.inputs]
     guards = _all_guards(t, found)
     body = found.body.write(graph.id if graph is not None else None, _inputs_unchanged(t))

@@ -42,8 +42,6 @@ from .variables import (
     Variable,
 )
 
-INLINE_DEPTH = 120
-
 
 def _is_of_torch(cls: type) -> bool:
     """Whether a class that a frame makes instances of is one of torch's context managers."""

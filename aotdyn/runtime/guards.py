@@ -3,7 +3,6 @@
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import torch
@@ -94,12 +93,6 @@ def _sample(meta: TensorMeta) -> torch.Tensor:
 
 
 _TENSOR = Import("torch", "Tensor")
-
-
-@cache
-def _autocast_device_types() -> tuple[str, ...]:
-    known = ("cpu", "cuda", "xpu", "mps")
-    return tuple(d for d in known if torch.amp.is_autocast_available(d))
 
 
 @contextlib.contextmanager

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-BINARY_OPERATORS = [name for name, _ in dis._nb_ops] if hasattr(dis, "_nb_ops") else []
-
 # A call is three instructions that share interpreter state; it is entered at the first.
 _CALL_GROUP = ("KW_NAMES", "PRECALL", "CALL")
 
