@@ -16,8 +16,9 @@ from ..record.trace import Request, Traced, TraceOptions, trace_frame
 from . import logs, recorder
 from .backends import compile_graph
 from .cpython import resume_code
-from .explain import Explainer, describe_guard
+from .explain import describe_guard
 from .link import Linked, Linker
+from .misses import own_inputs
 from .trial import put_on_trial
 
 
@@ -67,10 +68,7 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
     linked = linker.link()
     _log(entry, traced)
     if linked.body is None:
-        inputs = linked.check(*values)
-        if inputs is None:
-            why = Explainer(linked, values).first_failure()
-            raise AssertionError(f"a new variant does not cover its own call: {why}")
+        inputs = own_inputs(linked, values)
         state = next(guard.expected for guard in variant.guards if guard.kind == "STATE")
         linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs, state))
     if not recorder.active():

@@ -166,13 +166,14 @@ def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
         linked = jit.trace(entry, values)
         if linked is None:
             return None
-        return _own_inputs(linked, values)
+        body: Any = linked.body
+        return own_inputs(linked, values), body
 
 
-def _own_inputs(linked: Linked, values: tuple) -> tuple[tuple, Callable]:
+def own_inputs(linked: Linked, values: tuple) -> tuple:
+    """The graph's inputs of the call that a new variant was made for, which it must cover."""
     inputs = linked.check(*values)
     if inputs is None:
         reason = Explainer(linked, values).first_failure()
         raise AssertionError(f"a new variant does not cover the call it was made for: {reason}")
-    body: Any = linked.body
-    return inputs, body
+    return inputs
