@@ -479,39 +479,29 @@ def _list_effect(w: BodyWriter, v: ListVariable, target: str) -> list[str]:
 def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
     """Replays the changes in order. A key's final value is stored at the first store after its
     last removal: that store decides its place in the dict's order."""
+    clear, remove, store = _DICT_WRITES
     if v.owner is not None:
-        return _mapping_effect(w, v, target)
+        # Without running methods that the class overrides.
+        base = w.ref(dict_base(v.owner.cls))
+        clear, remove, store = (f"{base}.{text}" for text in _MAPPING_WRITES)
     lines = []
     stored: set = set()
     for index, change in enumerate(v.changes):
         if change[0] == "clear":
-            lines.append(f"{target}.clear()")
+            lines.append(clear.format(target))
         elif change[0] == "del":
-            lines.append(f"{target}.pop({w.value(change[2])}, None)")
+            lines.append(remove.format(target, w.value(change[2])))
         elif change[1] not in stored and not _removed_later(v, change[1], index):
             stored.add(change[1])
             key, item = v.items[change[1]]
-            lines.append(f"{target}[{w.value(key)}] = {w.value(item)}")
+            lines.append(store.format(target, w.value(key), w.value(item)))
     return lines
 
 
-def _mapping_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
-    """As for a dict, without running methods that the class overrides."""
-    base = w.ref(dict_base(v.owner.cls))
-    lines = []
-    stored: set = set()
-    for index, change in enumerate(v.changes):
-        if change[0] == "clear":
-            lines.append(f"{base}.clear({target})")
-        elif change[0] == "del":
-            key = w.value(change[2])
-            lines.append(f"if {base}.__contains__({target}, {key}): "
-                         f"{base}.__delitem__({target}, {key})")  # fmt: skip
-        elif change[1] not in stored and not _removed_later(v, change[1], index):
-            stored.add(change[1])
-            key, item = map(w.value, v.items[change[1]])
-            lines.append(f"{base}.__setitem__({target}, {key}, {item})")
-    return lines
+# How a dict is cleared, loses a key that it may not have, and gets an item; the second by the
+# methods of a class of C.
+_DICT_WRITES = "{}.clear()", "{}.pop({}, None)", "{}[{}] = {}"
+_MAPPING_WRITES = "clear({})", "pop({}, {}, None)", "__setitem__({}, {}, {})"
 
 
 def _removed_later(v: DictVariable, key: Any, index: int) -> bool:

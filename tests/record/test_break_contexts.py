@@ -11,15 +11,10 @@ import pytest
 import torch
 
 import aotdyn
+from tests.record.programs import note
 
 LOCK = threading.Lock()
 PROGRAMS = {}
-
-
-@aotdyn.disable
-def note(log, item):
-    log.append(item)
-    return item
 
 
 def program(function):

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import aotdyn
+from tests.record.programs import Note, note  # noqa: F401 - named in the texts below
 
 
 class Opaque:
@@ -52,19 +53,6 @@ class Opaque:
         self.log.append("exit")
 
 
-class Note:
-    def __init__(self, log, name, swallow=False):
-        self.log, self.name, self.swallow = log, name, swallow
-
-    def __enter__(self):
-        self.log.append(("enter", self.name))
-        return self
-
-    def __exit__(self, kind, error, trace):
-        self.log.append(("exit", self.name, kind, str(error), trace is not None))
-        return self.swallow
-
-
 @contextlib.contextmanager
 def noting(log):
     log.append("generator enter")
@@ -74,12 +62,6 @@ def noting(log):
         log.append(("generator", str(error)))
     finally:
         log.append("generator exit")
-
-
-@aotdyn.disable
-def note(log, item):
-    log.append(item)
-    return item
 
 
 @aotdyn.disable

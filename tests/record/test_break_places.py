@@ -13,21 +13,7 @@ import pytest
 import torch
 
 import aotdyn
-
-
-class Note:
-    """A context manager that notes what happens to it."""
-
-    def __init__(self, log, name, swallow=False):
-        self.log, self.name, self.swallow = log, name, swallow
-
-    def __enter__(self):
-        self.log.append(("enter", self.name))
-        return self
-
-    def __exit__(self, kind, error, trace):
-        self.log.append(("exit", self.name, kind, str(error), trace is not None))
-        return self.swallow
+from tests.record.programs import Note, note
 
 
 @contextlib.contextmanager
@@ -40,12 +26,6 @@ def noting(log, name):
         raise
     finally:
         log.append(("exit", name))
-
-
-@aotdyn.disable
-def note(log, item):
-    log.append(item)
-    return item
 
 
 @aotdyn.disable

@@ -5,21 +5,11 @@ import enum
 import operator
 import typing
 
-import pytest
 import torch
 
-PROGRAMS = []
+from tests.record.programs import Programs
 
-
-def program(*calls, breaks=0):
-    """Adds a program to the table: its calls (one with a tensor of three where none are given)
-    and how many graph breaks it may have, None for any."""
-
-    def add(function):
-        PROGRAMS.append(pytest.param(function, calls, breaks, id=function.__name__[2:]))
-        return function
-
-    return add
+program = Programs()
 
 
 class A:
@@ -806,9 +796,7 @@ def p_enum_iter(x):
     return ([m.name for m in E], [m.value for m in IE], E.__members__["A"], x + 1)
 
 
-@pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
-def test_agrees(agree, function, calls, breaks):
-    agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)
+test_agrees = program.test()
 
 
 class FailingProperty:

@@ -15,21 +15,11 @@ from collections import (
 )
 from dataclasses import asdict, astuple, dataclass, field, fields, is_dataclass, replace
 
-import pytest
 import torch
 
-PROGRAMS = []
+from tests.record.programs import Programs
 
-
-def program(*calls, breaks=0):
-    """Adds a program to the table: its calls (one with a tensor of three where none are given)
-    and how many graph breaks it may have, None for any."""
-
-    def add(function):
-        PROGRAMS.append(pytest.param(function, calls, breaks, id=function.__name__[2:]))
-        return function
-
-    return add
+program = Programs()
 
 
 class A:
@@ -670,6 +660,4 @@ def p_method_cmp_none(x):
     )
 
 
-@pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
-def test_agrees(agree, function, calls, breaks):
-    agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)
+test_agrees = program.test()

@@ -3,21 +3,11 @@
 import enum
 from dataclasses import dataclass
 
-import pytest
 import torch
 
-PROGRAMS = []
+from tests.record.programs import Programs
 
-
-def program(*calls, breaks=0):
-    """Adds a program to the table: its calls (one with a tensor of three where none are given)
-    and how many graph breaks it may have, None for any."""
-
-    def add(function):
-        PROGRAMS.append(pytest.param(function, calls, breaks, id=function.__name__[2:]))
-        return function
-
-    return add
+program = Programs()
 
 
 @program()
@@ -745,6 +735,4 @@ def p_int_div0(x):
     return (out, x)
 
 
-@pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
-def test_agrees(agree, function, calls, breaks):
-    agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)
+test_agrees = program.test()

@@ -6,21 +6,11 @@ PYTEST_DONT_REWRITE: asserts are part of the programs.
 import contextlib
 import math
 
-import pytest
 import torch
 
-PROGRAMS = []
+from tests.record.programs import Programs
 
-
-def program(*calls, breaks=0):
-    """Adds a program to the table: its calls (one with a tensor of three where none are given)
-    and how many graph breaks it may have, None for any."""
-
-    def add(function):
-        PROGRAMS.append(pytest.param(function, calls, breaks, id=function.__name__[2:]))
-        return function
-
-    return add
+program = Programs()
 
 
 class MyErr(Exception):
@@ -724,6 +714,4 @@ def p_lookup(x):
         return (str(e), x)
 
 
-@pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
-def test_agrees(agree, function, calls, breaks):
-    agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)
+test_agrees = program.test()

@@ -4,21 +4,9 @@ import collections
 import itertools
 import operator
 
-import pytest
-import torch
+from tests.record.programs import Programs
 
-PROGRAMS = []
-
-
-def program(*calls, breaks=0):
-    """Adds a program to the table: its calls (one with a tensor of three where none are given)
-    and how many graph breaks it may have, None for any."""
-
-    def add(function):
-        PROGRAMS.append(pytest.param(function, calls, breaks, id=function.__name__[2:]))
-        return function
-
-    return add
+program = Programs()
 
 
 def g3(x):
@@ -562,6 +550,4 @@ def p_comp_closure(x):
     return ([f() for f in fs], x)
 
 
-@pytest.mark.parametrize(("function", "calls", "breaks"), PROGRAMS)
-def test_agrees(agree, function, calls, breaks):
-    agree(function, *(calls or [(torch.arange(3.0) + 1,)]), breaks=breaks)
+test_agrees = program.test()

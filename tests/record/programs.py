@@ -1,0 +1,60 @@
+"""What the tables of programs share: how a row is written and run, and helpers that break."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import aotdyn
+
+
+class Programs:
+    """A table of small programs, filled by its decorator.
+
+    A row has the program's calls (one with a tensor of three where none are given) and how many
+    graph breaks it may have, None for any.
+    """
+
+    def __init__(self):
+        self.rows: list = []
+
+    def __call__(self, *calls: tuple, breaks: int | None = 0) -> Callable:
+        """Adds the decorated function to the table."""
+
+        def add(function: Callable) -> Callable:
+            row = calls or ((torch.arange(3.0) + 1,),)
+            self.rows.append(pytest.param(function, row, breaks, id=function.__name__[2:]))
+            return function
+
+        return add
+
+    def test(self) -> Callable:
+        """The test of the table."""
+
+        @pytest.mark.parametrize(("function", "calls", "breaks"), self.rows)
+        def test_agrees(agree, function, calls, breaks):
+            agree(function, *calls, breaks=breaks)
+
+        return test_agrees
+
+
+@aotdyn.disable
+def note(log, item):
+    """Breaks the graph, and shows when."""
+    log.append(item)
+    return item
+
+
+class Note:
+    """A context manager that notes what happens to it."""
+
+    def __init__(self, log, name, swallow=False):
+        self.log, self.name, self.swallow = log, name, swallow
+
+    def __enter__(self):
+        self.log.append(("enter", self.name))
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.log.append(("exit", self.name, kind, str(error), trace is not None))
+        return self.swallow
