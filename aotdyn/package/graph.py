@@ -70,7 +70,8 @@ class Graph:
     """inputs, nodes in order, and the names of what comes out.
 
     grad: whether gradients were enabled while it was recorded. relations: texts over the
-    symbols that the guards make sure of.
+    symbols that the guards make sure of. state: that of the process where the graph begins, as
+    `process_state` gives it: under another one the same operations compute something else.
     """
 
     inputs: tuple[GraphInput, ...]
@@ -79,6 +80,7 @@ class Graph:
     symbols: tuple[Symbol, ...] = ()
     relations: tuple[str, ...] = ()
     grad: bool = True
+    state: str = ""
 
     @property
     def id(self) -> str:
@@ -90,6 +92,7 @@ class Graph:
             tuple((s.name, s.lower, s.upper) for s in self.symbols),
             self.relations,
             self.grad,
+            self.state,
         )
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 

@@ -163,19 +163,14 @@ class _Compiling:
 
 
 def _jobs(contents: PackageContents) -> tuple[list[Job], dict[str, str]]:
-    """What is to be compiled, and what cannot be: the same graph under two states of the process
-    is two computations."""
-    states: dict[str, set[str]] = {}
-    for variant in contents.variants:
-        if variant.graph is not None:
-            found = {guard.expected for guard in variant.guards if guard.kind == "STATE"}
-            states.setdefault(variant.graph, set()).update(found or {""})
+    """What is to be compiled, and what cannot be: without the state of the process it is not known
+    what the operations compute."""
     jobs, refusals = [], {}
     for id, graph in contents.graphs.items():
-        if len(states[id]) == 1:
-            jobs.append(Job(graph, next(iter(states[id]))))
+        if graph.state:
+            jobs.append(Job(graph))
         else:
-            refusals[id] = "it was recorded under different states of the process"
+            refusals[id] = "it was recorded without the state of the process; record it again"
     return jobs, refusals
 
 

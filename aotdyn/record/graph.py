@@ -233,8 +233,11 @@ class GraphBuilder:
 
     # -- the result --------------------------------------------------------------------------
 
-    def finish(self, outputs: list[str], grad: bool) -> Graph | None:
-        """The graph with these outputs, without what nothing needs; None if nothing is left."""
+    def finish(self, outputs: list[str], grad: bool, state: str) -> Graph | None:
+        """The graph with these outputs, without what nothing needs; None if nothing is left.
+
+        grad, state: of the process where the graph begins.
+        """
         nodes = self._needed(set(outputs))
         if not nodes and not outputs:
             return None
@@ -243,7 +246,7 @@ class GraphBuilder:
             used.update(values_in((node.args, dict(node.kwargs))))
         inputs = tuple(spec for name, (spec, _) in self.inputs.items() if name in used)
         symbols, relations = self.t.shapes.facts()
-        return Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad)
+        return Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad, state)
 
     def _needed(self, used: set[str]) -> list[Node]:
         kept: list[Node] = []

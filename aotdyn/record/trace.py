@@ -299,7 +299,7 @@ def pending_exception(t: Tracer) -> Raised | None:
 def _finish(t: Tracer, found: Found) -> Traced:
     """The variant of a complete attempt."""
     request = t.entry
-    graph = t.graph.finish(found.body.outputs, found.grad)
+    graph = t.graph.finish(found.body.outputs, found.grad, found.state)
     inputs = [] if graph is None else [t.graph.input_source(i.name) for i in graph.inputs]
     guards = _all_guards(t, found)
     body = found.body.write(graph.id if graph is not None else None, _inputs_unchanged(t))

@@ -9,9 +9,8 @@ from . import recorder
 from .link import link_text
 
 
-def compile_graph(settings, graph: Graph, inputs: tuple, state: str) -> Callable[..., tuple]:
-    """The callable for a new graph. inputs: those of the call at hand. state: of the process, as
-    the trace saw it."""
+def compile_graph(settings, graph: Graph, inputs: tuple) -> Callable[..., tuple]:
+    """The callable for a new graph. inputs: those of the call at hand."""
     name = _name(settings)
     if name == "eager":
         return eager_graph(graph)
@@ -19,7 +18,7 @@ def compile_graph(settings, graph: Graph, inputs: tuple, state: str) -> Callable
         # Compilers are only imported to compile.
         from .inductor import inductor_graph
 
-        return inductor_graph(graph, state, settings.options or {}) or eager_graph(graph)
+        return inductor_graph(graph, settings.options or {}) or eager_graph(graph)
     compiled = settings.backend(graph_module(graph), list(inputs))
     if not callable(compiled):
         raise AotdynError(f"the backend returned {type(compiled).__name__}, not a callable")

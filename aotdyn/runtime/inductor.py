@@ -17,13 +17,13 @@ from .artifacts.library import usable_isas
 from .link import link_text
 
 
-def inductor_graph(graph: Graph, state: str, options: dict[str, Any]) -> Callable | None:
+def inductor_graph(graph: Graph, options: dict[str, Any]) -> Callable | None:
     """The compiled callable of a graph; None if it has to run eagerly, which is logged."""
     if any(item.device not in ("", "cpu") for item in graph.inputs):
         return None
     try:
         builder = _builder(json.dumps(options, sort_keys=True, default=repr))
-        built = builder.build([Job(graph, state)])
+        built = builder.build([Job(graph)])
         artifact = built.artifacts.get(graph.id)
         if artifact is not None:
             return load_graph(artifact, cache(lambda: _eager(graph)))

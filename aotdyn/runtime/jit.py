@@ -69,8 +69,7 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
     _log(entry, traced)
     if linked.body is None:
         inputs = own_inputs(linked, values)
-        state = next(guard.expected for guard in variant.guards if guard.kind == "STATE")
-        linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs, state))
+        linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs))
     if not recorder.active():
         put_on_trial(entry, linked)
     entry.add(linked)

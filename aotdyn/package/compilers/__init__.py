@@ -12,10 +12,9 @@ from . import eager
 
 @dataclass(frozen=True)
 class Job:
-    """A graph to compile. state: the process' state it was recorded under (`process_state`)."""
+    """A graph to compile."""
 
     graph: Graph
-    state: str = ""
 
 
 @dataclass

@@ -63,15 +63,16 @@ class OtherValues(Mismatch):
 def handle(data: bytes) -> bytes:
     """One artifact; the answer is what is wrong, "" for nothing, None if it cannot be told, the
     index of an output that only has to be made contiguous."""
-    state, text, files, graph = decode(from_bytes(data))
+    text, files, stored = decode(from_bytes(data))
+    graph = decode_record(from_bytes(stored), Graph)
     artifact = Artifact("cpu", text, {}, files)
     answer: str | int | None = ""
     if not any(f"{isa}.so" in files for isa in usable_isas()):
         answer = None
     else:
         try:
-            with process_state_is(state):
-                replay(decode_record(from_bytes(graph), Graph), artifact)
+            with process_state_is(graph.state):
+                replay(graph, artifact)
         except NotContiguous as error:
             answer = error.index
         except (Mismatch, PackageError) as error:

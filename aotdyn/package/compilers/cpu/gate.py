@@ -46,7 +46,7 @@ def check_artifacts(
 
 
 def _key(job: Job, artifact: Artifact, isa: str) -> str:
-    return digest(job.graph.id, job.state, isa, artifact.text, artifact.files["plan"])
+    return digest(job.graph.id, isa, artifact.text, artifact.files["plan"])
 
 
 def _ask(workers: Workers, job: Job, artifact: Artifact, isa: str) -> str | int | None:
@@ -54,7 +54,7 @@ def _ask(workers: Workers, job: Job, artifact: Artifact, isa: str) -> str | int 
     files = {name: bytes(data) for name, data in artifact.files.items()}
     files = {n: d for n, d in files.items() if not n.endswith(".so") or n == f"{isa}.so"}
     graph = CODEC.encode(job.graph)
-    stored = encode((job.state, artifact.text, files, to_bytes(graph)))
+    stored = encode((artifact.text, files, to_bytes(graph)))
     try:
         answer = decode(from_bytes(workers.run(to_bytes(stored))))
     except WorkerDied as died:

@@ -107,7 +107,7 @@ def job_key(job: Job, options: Options) -> str:
     """What the result depends on."""
     graph = job.graph
     hints = json.dumps([(symbol.name, symbol.hint) for symbol in graph.symbols])
-    facts = (graph.id, hints, job.state, repr(options), torch.__version__, _own_version())
+    facts = (graph.id, hints, repr(options), torch.__version__, _own_version())
     return digest(*facts)
 
 

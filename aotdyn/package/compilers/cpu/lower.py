@@ -54,12 +54,12 @@ class _Part:
     external: str
 
 
-def lower(graph: Graph, state: str, options: Options) -> Lowered:
+def lower(graph: Graph, options: Options) -> Lowered:
     """Raises Refused when this way cannot take the graph."""
     if any(item.device not in ("", "cpu") for item in graph.inputs):
         raise Refused("it takes tensors of another device")
     try:
-        with process_state_is(state):
+        with process_state_is(graph.state):
             return _Lowering(graph, options).run()
     except Refused:
         raise

@@ -16,7 +16,7 @@ def handle(data: bytes) -> bytes:
     job, options = job_from_bytes(data)
     torch.set_num_threads(options.threads)
     try:
-        return result_to_bytes(lower(job.graph, job.state, options))
+        return result_to_bytes(lower(job.graph, options))
     except Refused as refused:
         return result_to_bytes(Refusal(str(refused)))
     finally:
