@@ -4,6 +4,7 @@ Reading order: here, `tracer`, `interpreter`, `opcodes/`, `operation`, `rules/`,
 `body` for what comes out.
 """
 
+import logging
 import random
 from dataclasses import dataclass, field
 from types import CodeType
@@ -150,10 +151,16 @@ def trace_frame(request: Request) -> Traced:
     raise SkipFrame("internal", "no place was found at which to break")
 
 
+# It reports what fails on fakes with a traceback; to the tracer that is a graph break.
+_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
+
+
 class _process_preserved:
-    """Tracing leaves random state, gradient mode and autocast as they were."""
+    """Tracing leaves random state, gradient mode and autocast as they were, and logs nothing of
+    what torch finds wrong with an operation on fakes."""
 
     def __enter__(self):
+        self.silent, _FAKE_LOG.disabled = _FAKE_LOG.disabled, True
         self.random = random.getstate()
         self.torch_random = torch.get_rng_state()
         self.grad = torch.is_grad_enabled()
@@ -161,6 +168,7 @@ class _process_preserved:
         self.cache = torch.is_autocast_cache_enabled()
 
     def __exit__(self, *exc_info):
+        _FAKE_LOG.disabled = self.silent
         random.setstate(self.random)
         torch.set_rng_state(self.torch_random)
         torch._C._set_grad_enabled(self.grad)

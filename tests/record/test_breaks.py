@@ -3,6 +3,7 @@
 PYTEST_DONT_REWRITE: the traced assert must be the plain instruction.
 """
 
+import logging
 import random
 
 import pytest
@@ -330,3 +331,22 @@ def test_unpacking_and_formatting_across_breaks(agree):
         return text, b
 
     agree(fn, (torch.ones(3),))
+
+
+def test_what_fails_on_fakes_is_not_logged_by_torch(agree):
+    def fn(x):
+        try:
+            return x @ x.new_ones(5, 2)
+        except RuntimeError as error:
+            return str(error)
+
+    heard = logging.Handler()
+    heard.emit = lambda record: messages.append(record.getMessage())
+    messages: list[str] = []
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    log.addHandler(heard)
+    try:
+        agree(fn, (torch.ones(3, 4),))
+    finally:
+        log.removeHandler(heard)
+    assert messages == []
