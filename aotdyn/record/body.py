@@ -5,7 +5,7 @@ import inspect
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..package.reference import GraphOf, Import, Literal, Reference, Runtime
 from ..package.source import Bound, Local, Source
@@ -57,6 +57,14 @@ def rebuilds(*kinds: type) -> Callable[[Callable], Callable]:
         return function
 
     return register
+
+
+class Restart(NamedTuple):
+    """What is kept to undo a graph that raises. copied, watched: see `runtime/restart.py`."""
+
+    copied: tuple[int, ...] = ()
+    watched: tuple[int, ...] = ()
+    draws: bool = False
 
 
 class BodyWriter:
@@ -152,27 +160,31 @@ class BodyWriter:
 
     # -- the whole -----------------------------------------------------------------------------
 
-    def write(self, graph_id: str | None, repeatable: bool = False) -> str:
-        """The text of `def body(inputs, <params>)`.
-
-        repeatable: the frame can start over as plain Python where the graph raises, so that the
-        program's own handlers find the exception.
-        """
+    def write(self, graph_id: str | None, restart: Restart) -> str:
+        """The text of `def body(inputs, <params>)`."""
         lines = list(self.lines)
         if graph_id is not None:
             graph = self.ref(GraphOf(graph_id))
             targets = "".join(f"{self._output_names[node]}, " for node in self.outputs)
             call = f"{graph}(*inputs)"
             call = f"{targets.rstrip()} = {call}" if targets else call
-            lines[:0] = self._repeating(call) if repeatable else [call]
+            lines[:0] = self._repeating(call, restart)
         text = "\n".join(f"    {line}" for line in lines or ["pass"])
         return f"def body({', '.join(('inputs', *self.params))}):\n{text}\n"
 
-    def _repeating(self, call: str) -> list[str]:
+    def _repeating(self, call: str, restart: Restart) -> list[str]:
+        """The call of the graph; the frame starts over as plain Python where it raises, so that
+        the program's own handlers find the exception."""
         error, failed = self.names.fresh("error"), self.names.fresh("failed")
         values = "".join(f"{name}, " for name in self.params)
+        keeping, kept = [], "None"
+        if restart != Restart():
+            kept = self.names.fresh("kept")
+            keeping = [f"{kept} = {self.runtime('keep')}(inputs, {restart.copied}, "
+                       f"{restart.watched}, {restart.draws})"]  # fmt: skip
         # Not from within the handler: what the frame raises has nothing to do with the graph.
         return [
+            *keeping,
             "try:",
             f"    {call}",
             f"except Exception as {error}:",
@@ -180,7 +192,7 @@ class BodyWriter:
             "else:",
             f"    {failed} = None",
             f"if {failed} is not None:",
-            f"    return {self.runtime('again')}({failed}, ({values}))",
+            f"    return {self.runtime('again')}({failed}, {kept}, ({values}))",
         ]
 
 

@@ -15,7 +15,6 @@ import sympy
 import torch
 from torch._guards import GuardSource
 from torch._guards import Source as TorchSource
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode, ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
@@ -25,6 +24,7 @@ from ..package.graph import GraphInput, Symbol
 from ..package.guard import Guard
 from ..package.reference import Import, TensorMeta
 from ..package.source import Size, Source, Stride
+from .hazards import WatchedFakeMode
 from .signals import GraphBreak
 from .variables import Constant, Symbolic, TensorVariable, Variable
 
@@ -100,7 +100,7 @@ class Shapes:
         self.here = here
         self.dynamic = dynamic
         self.env = ShapeEnv(duck_shape=True, specialize_zero_one=True)
-        self.fake_mode = FakeTensorMode(shape_env=self.env, allow_non_fake_inputs=False)
+        self.fake_mode = WatchedFakeMode(shape_env=self.env, allow_non_fake_inputs=False)
         # symbol -> the source whose value it is
         self.bindings: dict[sympy.Symbol, Source] = {}
         # (source, expression) that must agree

@@ -21,10 +21,11 @@ from ..package.source import Local, Source
 from ..package.state import process_state
 from ..package.variant import Break, EntryKey, Variant
 from . import attributes, reasons
-from .body import BodyWriter
+from .body import BodyWriter, Restart
 from .breaks import write_break, write_return
 from .check import CheckWriter
 from .frame import Frame
+from .hazards import COPIED_BYTES, storage_of
 from .interpreter import run
 from .namespaces import globals_source
 from .naming import Names, parameter_names
@@ -310,7 +311,7 @@ def _finish(t: Tracer, found: Found) -> Traced:
     graph = t.graph.finish(found.body.outputs, found.grad, found.state)
     inputs = [] if graph is None else [t.graph.input_source(i.name) for i in graph.inputs]
     guards = _all_guards(t, found)
-    body = found.body.write(graph.id if graph is not None else None, _inputs_unchanged(t))
+    body = found.body.write(graph.id if graph is not None else None, _restart(t, graph))
     check = CheckWriter(found.names, request.params).write(guards, inputs)
     references = found.names.references
     variant = Variant(
@@ -330,9 +331,23 @@ def _finish(t: Tracer, found: Found) -> Traced:
     return Traced(variant, graph, t.references.live)
 
 
-def _inputs_unchanged(t: Tracer) -> bool:
-    """Whether the graph leaves the tensors as they are that existed before the frame."""
-    return all(not v.fake.is_inference() and v.fake._version == 0 for v in t.tensors)
+def _restart(t: Tracer, graph: Graph | None) -> Restart:
+    """How the frame starts over where the graph raises."""
+    hazards = t.shapes.fake_mode.hazards
+    copied, watched = [], []
+    inputs = {v.node: v for v in t.tensors if v.node is not None}
+    for index, spec in enumerate(graph.inputs if graph is not None else ()):
+        variable = inputs.get(spec.name)
+        if variable is None or storage_of(variable.fake) not in hazards.changed:
+            continue
+        # A change that autograd has recorded is not undone by copying; only inference tensors do
+        # not tell whether they have changed.
+        wanted = hazards.raises_late or variable.fake.is_inference()
+        whole = wanted and variable.fake.grad_fn is None
+        (copied if whole else watched).append(index)
+    if sum(inputs[graph.inputs[i].name].live.nbytes for i in copied) > COPIED_BYTES:
+        copied, watched = [], sorted(copied + watched)
+    return Restart(tuple(copied), tuple(watched), hazards.draws and hazards.raises_late)
 
 
 def _obstacles(references: dict) -> list[str]:

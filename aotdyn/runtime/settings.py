@@ -14,6 +14,7 @@ from . import logs, registry
 from .cpython import trampoline_code
 from .entry import Entry, dispatch
 from .hook import call_hooked, hookless, set_decider
+from .restart import Kept
 
 _current = threading.local()
 _all: "weakref.WeakSet[Settings]" = weakref.WeakSet()
@@ -58,10 +59,18 @@ class Settings:
             _current.settings = before
 
     @hookless
-    def again(self, entry: Entry, state: str, error: Exception, values: tuple) -> Any:
+    def again(
+        self, entry: Entry, state: str, error: Exception, kept: Kept | None, values: tuple
+    ) -> Any:
         """Runs a frame as plain Python whose graph has raised: Python raises the same where the
-        program does, in reach of its handlers. state: that in which the frame was entered."""
+        program does, in reach of its handlers. state: that in which the frame was entered; kept:
+        how tensors and random numbers were then.
+
+        Raises the graph's error where it has changed tensors for good.
+        """
         restore_state(state)
+        if kept is not None and not kept.put_back():
+            raise error
         logs.log("misses", f"a graph of {entry.key} raised {error!r}; the frame runs again")
         return self.run_plain(entry, values)
 

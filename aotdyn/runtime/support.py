@@ -8,11 +8,12 @@ from torch.nn.modules import module as torch_module
 from ..package.modules import hook_kinds
 from ..package.values import contents, same_value
 from ..package.variant import code_hash
+from .restart import keep
 from .steps import enter, handling, thrown
 
 __all__ = [
     "Continue", "END", "annotations", "code_is", "contents", "hook_kinds", "enter", "handling",
-    "no_global_hooks", "no_hooks", "own_dict", "same_keys", "same_value", "thrown",
+    "keep", "no_global_hooks", "no_hooks", "own_dict", "same_keys", "same_value", "thrown",
 ]  # fmt: skip
 
 
