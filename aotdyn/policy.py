@@ -59,6 +59,8 @@ def is_foreign(code: CodeType) -> bool:
 def _is_foreign_file(path: str) -> bool:
     if path.startswith("<"):
         # Made by dataclasses, namedtuple and the like, or typed in.
+        if path.startswith("<aotdyn"):
+            return True
         return path.startswith("<frozen") and path[8:-1] not in _TRACED_STDLIB
     path = os.path.realpath(path)
     if _is_ours(path):
@@ -90,8 +92,12 @@ def refusal_to_inline(function: FunctionType) -> str | None:
     return None
 
 
-# Code that uses these looks for its callers, and must find none between.
 _FRAME_NAMES = frozenset(("_getframe", "currentframe", "f_back"))
+
+
+def looks_for_callers(code: CodeType) -> bool:
+    """Whether code looks at the frames it is called from, and must find none between."""
+    return not _FRAME_NAMES.isdisjoint(code.co_names)
 
 
 def is_worth_an_entry(code: CodeType) -> bool:
@@ -100,7 +106,7 @@ def is_worth_an_entry(code: CodeType) -> bool:
     torch's own Python is not, except the modules of torch.nn (not their common base class, whose
     frames only lead to `forward`).
     """
-    if not _FRAME_NAMES.isdisjoint(code.co_names):
+    if looks_for_callers(code):
         return False
     path = os.path.realpath(code.co_filename)
     if path.startswith(_TORCH):

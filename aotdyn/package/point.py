@@ -20,8 +20,9 @@ class Point:
     keeps there (the exception handled before, which it restores at its end). The frame value for
     such a position is the exception that the handler handles.
     kind: RESUME; RAISE: the instruction at `offset` has raised, and `stack` is what the frame's
-    handler finds; STEP: the instruction at `offset` runs alone,
-    and what is then on top of the stack is the frame's result.
+    handler finds; STEP: the instruction at `offset` runs alone, and its outcome is the frame's
+    result: what is then on top of the stack; a tuple of all it has pushed (BEFORE_WITH, UNPACK_*);
+    the truth of what a jump has tested; the attribute (LOAD_METHOD); the item, or `END` (FOR_ITER).
 
     The *frame values* that go with a point are one flat tuple: every name of `co_varnames` in order
     (None for an unbound one and for one that is kept in a cell), the cell objects of

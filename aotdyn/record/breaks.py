@@ -7,12 +7,14 @@ with the exception. Any other is left to the frame itself: it continues there as
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import CodeType, FunctionType
 from typing import Any
 
 from ..package.point import RAISE, RESUME, STEP, Point
-from ..package.reference import EntryAt, Import
+from ..package.reference import EntryAt
+from ..policy import looks_for_callers
 from .body import BodyWriter, write_effects
 from .bytecode import Instruction, live_locals
 from .frame import Frame
@@ -23,6 +25,7 @@ from .variables import (
     HandledVariable,
     Known,
     Lazy,
+    MethodVariable,
     Null,
     Variable,
 )
@@ -60,24 +63,19 @@ class Ending:
 
     # -- operands ------------------------------------------------------------------------------
 
-    def take(self, count: int) -> list[str]:
-        """The topmost operands as expressions, in the order in which they were pushed."""
+    def take(self, count: int) -> list[Variable | str]:
+        """The topmost operands, in the order in which they were pushed."""
         if not count:
             return []
         values = self.stack[-count:]
         del self.stack[-count:]
-        return [self.expression(value) for value in values]
+        return values
 
     def expression(self, value: Variable | str) -> str:
         """A stack value as an expression."""
         if isinstance(value, HandledVariable):
             return self.w.value(value.exception) if value.active else "None"
         return value if isinstance(value, str) else self.w.value(value)
-
-    def eager(self, function: Any, *args: str) -> str:
-        """The expression that calls a function with the hook on."""
-        target = function if isinstance(function, str) else self.w.ref(self.name(function))
-        return self.run(self.w.runtime("eager"), target, *args)
 
     def step(self, operands: list[Variable | str], everything: bool = False) -> str:
         """The expression that runs the instruction alone, in a frame like the frame's own.
@@ -93,11 +91,19 @@ class Ending:
             function, args = self.w.runtime("handling"), (self.handled, function, *args)
         return f"{function}({', '.join(args)})"
 
-    def name(self, function: Any):
-        """A reference to a function of Python's own."""
-        if function.__module__ == "_operator":
-            return Import("operator", function.__name__)
-        return Import(function.__module__, function.__name__)
+    def callables(self) -> Iterator[Any]:
+        """The live objects among a call's operands: the callee, and its arguments as far as they
+        have been looked at."""
+        if self.ins.opname not in ("CALL", "CALL_FUNCTION_EX"):
+            return
+        for value in self.stack:
+            known = value.known if isinstance(value, Lazy) else value
+            if isinstance(known, MethodVariable):
+                known = self.t.realize(known.function)
+            if isinstance(known, Known):
+                yield known.value
+            elif isinstance(known, FunctionVariable):
+                yield known.live if known.live is not None else known
 
     # -- going on ------------------------------------------------------------------------------
 
@@ -234,17 +240,21 @@ def require_real_exceptions(frame: Frame, ins: Instruction) -> None:
 
 def calls(ending: Ending, functions: tuple) -> bool:
     """Whether the instruction calls one of these functions."""
-    if ending.ins.opname not in ("CALL", "CALL_FUNCTION_EX"):
-        return False
-    for value in ending.stack:
-        # What is called has been looked at; its arguments may not have been.
-        known = value.known if isinstance(value, Lazy) else value
-        live = known.value if isinstance(known, Known) else None
-        if isinstance(known, FunctionVariable):
-            live = known.live
-        if live is not None and any(live is each for each in functions):
-            return True
-    return False
+    return any(any(live is each for each in functions) for live in ending.callables())
+
+
+def looks_at_locals(ending: Ending) -> bool:
+    """Whether the instruction calls what looks at the variables of its caller."""
+    if calls(ending, _LOOK_AT_FRAME):
+        return True
+    return any(looks_for_callers(code) for code in map(_code, ending.callables()) if code)
+
+
+def _code(function: Any) -> CodeType | None:
+    """The code of a Python function, live or made in the frame."""
+    if isinstance(function, FunctionVariable):
+        return function.code
+    return function.__code__ if type(function) is FunctionType else None
 
 
 # They look at all variables of the frame they are called from; they may keep that frame.
@@ -299,6 +309,7 @@ _LOOKS: dict[str, Callable[[int], tuple[int, int, bool]]] = {
     "MATCH_SEQUENCE": lambda arg: (1, 0, True),
     "MATCH_KEYS": lambda arg: (2, 0, True),
     "CHECK_EXC_MATCH": lambda arg: (2, 1, True),
+    "WITH_EXCEPT_START": lambda arg: (4, 0, True),
     "LIST_APPEND": lambda arg: (arg + 1, 1, False),
     "LIST_EXTEND": lambda arg: (arg + 1, 1, False),
     "SET_ADD": lambda arg: (arg + 1, 1, False),
@@ -308,13 +319,19 @@ _LOOKS: dict[str, Callable[[int], tuple[int, int, bool]]] = {
     "DICT_MERGE": lambda arg: (arg + 3, 1, False),
 }
 
+# Instructions that take one operand and push so many.
+_SPREADS: dict[str, Callable[[int], int]] = {
+    "BEFORE_WITH": lambda arg: 2,
+    "UNPACK_SEQUENCE": lambda arg: arg,
+    "UNPACK_EX": lambda arg: (arg & 0xFF) + (arg >> 8) + 1,
+}
+
 
 @plan(*_STEPS)
 def _step(e: Ending) -> None:
     taken, pushes = _STEPS[e.ins.opname](e.ins.arg or 0)
-    operands = e.stack[len(e.stack) - taken :]
-    everything = calls(e, _LOOK_AT_FRAME)
-    del e.stack[len(e.stack) - taken :]
+    everything = looks_at_locals(e)
+    operands = e.take(taken)
     if pushes:
         e.push_and_resume(e.then_bind("result", e.step(operands, everything)))
     else:
@@ -326,13 +343,21 @@ def _step(e: Ending) -> None:
 def _look(e: Ending) -> None:
     seen, taken, pushes = _LOOKS[e.ins.opname](e.ins.arg or 0)
     operands = e.stack[len(e.stack) - seen :]
-    del e.stack[len(e.stack) - taken :]
+    e.take(taken)
     step = e.step(operands)
     if pushes:
         e.push_and_resume(e.then_bind("result", step))
     else:
         e.then(step)
         e.push_and_resume()
+
+
+@plan(*_SPREADS)
+def _spread(e: Ending) -> None:
+    pushed = [e.w.names.fresh("item") for _ in range(_SPREADS[e.ins.opname](e.ins.arg or 0))]
+    step = e.step(e.take(1))
+    e.then(f"{''.join(f'{item}, ' for item in pushed) or '()'} = {step}")
+    e.push_and_resume(*pushed)
 
 
 @plan("LOAD_GLOBAL")
@@ -344,21 +369,6 @@ def _load_global(e: Ending) -> None:
 
 
 # -- exceptions and contexts ------------------------------------------------------------
-
-
-@plan("BEFORE_WITH")
-def _before_with(e: Ending) -> None:
-    leave, value = e.w.names.fresh("leave"), e.w.names.fresh("entered")
-    (manager,) = e.take(1)
-    e.then(f"{leave}, {value} = {e.eager(e.w.runtime('enter'), manager)}")
-    e.push_and_resume(leave, value)
-
-
-@plan("WITH_EXCEPT_START")
-def _with_except_start(e: Ending) -> None:
-    leave, error = e.expression(e.stack[-4]), e.expression(e.stack[-1])
-    parts = (f"type({error})", error, f"{error}.__traceback__")
-    e.push_and_resume(e.then_bind("swallow", e.eager(leave, *parts)))
 
 
 @plan("RAISE_VARARGS")
@@ -380,46 +390,24 @@ def _unbound_local(e: Ending) -> None:
 
 @plan("LOAD_METHOD")
 def _load_method(e: Ending) -> None:
-    (target,) = e.take(1)
-    method = e.then_bind(e.ins.argval, e.eager(getattr, target, repr(e.ins.argval)))
+    method = e.then_bind(e.ins.argval, e.step(e.take(1)))
     e.stack.append(Null())
     e.push_and_resume(method)
 
 
-@plan("UNPACK_SEQUENCE")
-def _unpack(e: Ending) -> None:
-    (value,) = e.take(1)
-    items = [e.w.names.fresh("item") for _ in range(e.ins.arg)]
-    e.then(f"{''.join(f'{item}, ' for item in items) or '()'} = {value}")
-    e.push_and_resume(*reversed(items))
-
-
-@plan("UNPACK_EX")
-def _unpack_rest(e: Ending) -> None:
-    (value,) = e.take(1)
-    before, after = e.ins.arg & 0xFF, e.ins.arg >> 8
-    items = [e.w.names.fresh("item") for _ in range(before + 1 + after)]
-    targets = [f"*{item}" if at == before else item for at, item in enumerate(items)]
-    e.then(f"{', '.join(targets)}, = {value}")
-    e.push_and_resume(*reversed(items))
-
-
 @plan("FOR_ITER")
 def _for_iter(e: Ending) -> None:
-    iterator = e.expression(e.stack[-1])
-    end = e.w.runtime("END")
-    item = e.then_bind("item", e.eager(next, iterator, end))
+    item = e.then_bind("item", e.step(e.stack[-1:]))
     body = e.resume(e.next_offset, [item])
     e.stack.pop()
-    e.then(f"if {item} is {end}: return {e.resume(e.ins.argval)}")
+    e.then(f"if {item} is {e.w.runtime('END')}: return {e.resume(e.ins.argval)}")
     e.then(f"return {body}")
 
 
 def _branch(name: str, jumps_if: bool) -> None:
     @plan(name)
     def branch(e: Ending) -> None:
-        (value,) = e.take(1)
-        condition = e.eager(bool, value)
+        condition = e.step(e.take(1))
         yes, no = e.resume(e.ins.argval), e.resume(e.next_offset)
         if not jumps_if:
             yes, no = no, yes
@@ -435,8 +423,7 @@ def _branch_or_pop(name: str, jumps_if: bool) -> None:
     @plan(name)
     def branch(e: Ending) -> None:
         jump = e.resume(e.ins.argval)
-        (value,) = e.take(1)
-        condition = e.eager(bool, value)
+        condition = e.step(e.take(1))
         fall = e.resume(e.next_offset)
         yes, no = (jump, fall) if jumps_if else (fall, jump)
         e.then(f"return {yes} if {condition} else {no}")

@@ -12,17 +12,20 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 # Operators that raise for nothing but what fakes show as well: sizes, dtypes, devices.
-_SAFE = frozenset("""
-    mm bmm addmm addmv mv dot baddbmm linear convolution _convolution cat stack clone copy copy_
-    _to_copy fill fill_ zero_ zeros ones full empty empty_like zeros_like ones_like full_like arange
-    new_zeros new_ones new_full new_empty scalar_tensor native_batch_norm _native_batch_norm_legit
-    _batch_norm_with_update native_layer_norm native_group_norm _softmax _log_softmax
-    native_dropout normal_ randn rand rand_like randn_like randint sort topk cumsum tril triu
-    max_pool2d_with_indices avg_pool2d _adaptive_avg_pool2d constant_pad_nd flip roll repeat
-    _unsafe_view contiguous argmax argmin var_mean lstm gru
-    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
-    _scaled_dot_product_efficient_attention _fused_rms_norm
-""".split())
+_SAFE = {
+    "mm", "bmm", "addmm", "addmv", "mv", "dot", "baddbmm", "linear", "convolution",
+    "_convolution", "cat", "stack", "clone", "copy", "copy_", "_to_copy", "fill", "fill_",
+    "zero_", "zeros", "ones", "full", "empty", "empty_like", "zeros_like", "ones_like",
+    "full_like", "arange", "new_zeros", "new_ones", "new_full", "new_empty", "scalar_tensor",
+    "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update",
+    "native_layer_norm", "native_group_norm", "_softmax", "_log_softmax", "native_dropout",
+    "normal_", "randn", "rand", "rand_like", "randn_like", "randint", "sort", "topk", "cumsum",
+    "tril", "triu", "max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d",
+    "constant_pad_nd", "flip", "roll", "repeat", "_unsafe_view", "contiguous", "argmax",
+    "argmin", "var_mean", "lstm", "gru", "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+    "_fused_rms_norm",
+}  # fmt: skip
 _SAFE_TAGS = {torch.Tag.pointwise, torch.Tag.reduction}
 
 # Copies of so many bytes are made at each call: less than what such a graph costs anyway.

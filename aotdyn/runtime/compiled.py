@@ -9,7 +9,7 @@ from typing import Any
 from torch.nn import Module
 
 from .. import markers
-from .cpython import parameter_count, suspends, trampoline_code
+from .cpython import internal, internal_name, parameter_count, suspends, trampoline_code
 from .entry import dispatch
 from .hook import hookless, switch_off
 from .settings import Settings
@@ -122,7 +122,7 @@ def _target(function: FunctionType, settings: Settings) -> Callable:
         "entry": entry,
         "replaced": functools.partial(_replaced, function, settings),
     }  # fmt: skip
-    exec(compile(text, f"<aotdyn call of {code.co_qualname}>", "exec"), scope)
+    exec(compile(text, internal_name(f"call of {code.co_qualname}"), "exec"), scope)
     return hookless(scope["call"])
 
 
@@ -159,6 +159,7 @@ class ModuleCall:
         self.settings = settings
         self._forwards: dict[FunctionType, FunctionType] = {}
 
+    @internal
     def __call__(self, module: Module, /, *args: Any, **kwargs: Any) -> Any:
         cls = type(module)
         forward = cls.forward
@@ -197,6 +198,7 @@ class CompiledModule(Module):
         self.__dict__["_serve"] = ModuleCall(settings)
         self.__dict__.pop("training", None)
 
+    @internal
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._serve(self._orig_mod, *args, **kwargs)
 

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Callable, Iterator
 from opcode import EXTENDED_ARG, _inline_cache_entries, hasfree, opmap, opname
 from types import CodeType, FunctionType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from aotdyn.package.point import RAISE, STEP, Point
 
 if sys.version_info[:2] != (3, 11) or sys.implementation.name != "cpython":
     raise ImportError("aotdyn needs CPython 3.11: resume functions are made of its bytecode")
+
+_F = TypeVar("_F", bound=Callable)
 
 _OPTIMIZED, _NEWLOCALS, _VARARGS, _VARKEYWORDS = 0x01, 0x02, 0x04, 0x08
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
@@ -29,6 +31,23 @@ _REARRANGING = frozenset(opmap[name] for name in ("SWAP", "COPY", "POP_TOP", "NO
 
 # The parameter of a resume function whose original has no local variable; no source can name it.
 _FRAME = ".frame"
+
+
+# `warnings` and `logging`, when they look for a caller, pass over frames of files with such a name,
+# which are the import system's: so must they do with all that stands between a program's frames.
+_INTERNAL = "importlib._bootstrap"
+
+
+def internal_name(what: str) -> str:
+    """The file name of generated code that stands between a program's frames."""
+    return f"<aotdyn {_INTERNAL} {what}>"
+
+
+def internal(function: _F) -> _F:
+    """Decorates a function of the runtime that stands between a program's frames."""
+    code = function.__code__
+    function.__code__ = code.replace(co_filename=f"{code.co_filename} [{_INTERNAL}]")
+    return function
 
 
 def suspends(code: CodeType) -> bool:
@@ -71,7 +90,8 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
     unbound variables, and of those kept in a cell, are ignored.
 
     The original's bytes follow a prefix unchanged, so tracebacks, `with` exits and exception
-    handlers work as in the original. (With kind STEP nothing follows but the step.)
+    handlers work as in the original. (With kind STEP nothing follows but the step.) Its name is the
+    original's: programs look at their frames.
 
     ValueError: a generator's or coroutine's code, not a function's code, an unknown unbound name,
     a stack deeper than the code's, or an offset where no frame can be entered: not the start of an
@@ -87,11 +107,8 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
     prefix = _resume_prefix(code, point)
     raising = _op("CALL", 1) + _op("NOP") if point.kind == RAISE else b""
     units, entry = (len(prefix) + len(raising)) // 2, len(_entry(code)) // 2
-    name = f"resume_in_{code.co_name}_at_{point.offset}"
     lines = _first_line(entry) + _no_line(len(prefix) // 2 - entry)
     return code.replace(
-        co_name=name,
-        co_qualname=_renamed(code, name),
         co_argcount=code.co_nlocals,
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
@@ -105,30 +122,72 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
     )
 
 
+class _End:
+    """The answer of an exhausted iterator."""
+
+
+END = _End()
+
+
 def _step_code(code: CodeType, point: Point) -> CodeType:
     """Code that runs one instruction of the original, in a frame that looks like the original's,
-    and returns what is then on top of the stack. A call's three instructions count as one."""
-    end = next(
-        end for start, end, op, _ in _instructions(code.co_code)
+    and returns its outcome (see `Point`). A call's three instructions count as one."""
+    end, op, arg = next(
+        (end, op, arg) for start, end, op, arg in _instructions(code.co_code)
         if start >= point.offset and op not in _CALL_PREFIX
     )  # fmt: skip
-    prefix = _resume_prefix(code, point)
-    step = code.co_code[point.offset : end]
-    entry, ending = len(_entry(code)) // 2, _op("RETURN_VALUE")
-    line = _delta_line(_line_of(code, end - 2) - code.co_firstlineno, (len(step) + 2) // 2)
+    prefix, constants = _resume_prefix(code, point), _prefix_consts(code, point)
+    end_of, step = len(constants), code.co_code[point.offset : end]
+    change = _STEPS.get(opname[op])
+    if change is not None:
+        step = change(arg, end_of)
+    step += _op("RETURN_VALUE")
+    entry = len(_entry(code)) // 2
+    line = _delta_line(_line_of(code, end - 2) - code.co_firstlineno, len(step) // 2)
     return code.replace(
         co_argcount=code.co_nlocals,
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
         co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
         co_stacksize=max(code.co_stacksize, len(point.stack) + 5),
-        co_consts=_prefix_consts(code, point),
-        co_code=prefix + step + ending,
+        co_consts=(*constants, END, True, False),
+        co_code=prefix + step,
         co_linetable=_first_line(entry) + _no_line(len(prefix) // 2 - entry) + line,
         co_exceptiontable=b"",
     )
 
 
+def _spread_step(name: str, count: Callable[[int], int]) -> Callable[[int, int], bytes]:
+    """A step that gives all that the instruction pushes, from bottom to top."""
+    return lambda arg, end: _op(name, arg) + _op("BUILD_TUPLE", count(arg))
+
+
+def _choice(jump: str, stays: bytes, leaves: bytes) -> bytes:
+    """Returns one of two values, as a jump decides; what follows returns the second."""
+    stays += _op("RETURN_VALUE")
+    return _op(jump, len(stays) // 2) + stays + leaves
+
+
+def _truth_step(arg: int, end: int) -> bytes:
+    constants = (_op("LOAD_CONST", end + 1), _op("LOAD_CONST", end + 2))
+    return _choice("POP_JUMP_FORWARD_IF_FALSE", *constants)
+
+
+# Instructions whose step is another one: f(argument, index of the constant END) -> bytes.
+_STEPS: dict[str, Callable[[int, int], bytes]] = {
+    "BEFORE_WITH": _spread_step("BEFORE_WITH", lambda arg: 2),
+    "UNPACK_SEQUENCE": _spread_step("UNPACK_SEQUENCE", lambda arg: arg),
+    "UNPACK_EX": _spread_step("UNPACK_EX", lambda arg: (arg & 255) + (arg >> 8) + 1),
+    "LOAD_METHOD": lambda arg, end: _op("LOAD_ATTR", arg),
+    "FOR_ITER": lambda arg, end: _choice("FOR_ITER", b"", _op("LOAD_CONST", end)),
+    **dict.fromkeys(
+        (name for name in opmap if "JUMP" in name and ("_IF_TRUE" in name or "_IF_FALSE" in name)),
+        _truth_step,
+    ),
+}
+
+
+@internal
 def rethrow(error: BaseException) -> None:
     """Raises an exception as it is: what it came from stays what it came from."""
     context = error.__context__
@@ -186,6 +245,7 @@ def trampoline_code(code: CodeType, target: Callable) -> CodeType:
         )
     )
     return code.replace(
+        co_filename=internal_name(f"call of {code.co_qualname}"),
         co_code=body,
         co_consts=(_docstring(code), target),
         co_names=(),
@@ -295,11 +355,6 @@ def _cell_slots(code: CodeType) -> list[int]:
 def _docstring(code: CodeType) -> str | None:
     first = code.co_consts[0] if code.co_consts else None
     return first if isinstance(first, str) else None
-
-
-def _renamed(code: CodeType, name: str) -> str:
-    outer, dot, _ = code.co_qualname.rpartition(".")
-    return outer + dot + name
 
 
 # Assembling
@@ -588,4 +643,4 @@ def _adapter(
     else:
         callee, scope = "function", {"function": FunctionType(code, globals)}
     text = f"lambda {', '.join(names)}: {callee}({', '.join(arguments)})"
-    return eval(compile(text, f"<aotdyn frame of {code.co_name}>", "eval"), scope)
+    return eval(compile(text, internal_name(f"frame of {code.co_name}"), "eval"), scope)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from torch._C._dynamo import eval_frame as _c
 from torch._C._dynamo.guards import RootGuardManager
 
-from aotdyn.runtime.cpython import is_function, replaces, suspends
+from aotdyn.runtime.cpython import internal, is_function, replaces, suspends
 
 # Asked with a code object and its frame's globals; None: never ask about this code again.
 Decider = Callable[[CodeType, dict], CodeType | None]
@@ -49,7 +49,7 @@ def hookless(function: _F) -> _F:
     function may use `call_hooked`, but must leave the callback as it found it.
     """
     function._torchdynamo_disable = True  # torch.compile calls it as it is, and traces nothing
-    return _marked(function, _SKIP, _SKIP)
+    return _marked(internal(function), _SKIP, _SKIP)
 
 
 def pass_over(code: CodeType) -> None:

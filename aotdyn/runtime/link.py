@@ -26,6 +26,7 @@ from ..package.resolve import resolve_code, resolve_import
 from ..package.variant import Variant
 from . import support
 from .classes import class_check
+from .cpython import internal_name
 from .guards import state_check, tensor_check
 
 
@@ -79,7 +80,7 @@ class Linker:
 
     def _function(self, text: str, name: str, names: dict[str, Any]) -> Callable:
         key = self.variant.entry
-        code = compile(text, f"<aotdyn {name} of {key.module}:{key.qualname}>", "exec")
+        code = compile(text, internal_name(f"{name} of {key}"), "exec")
         scope = {"math": math, **names}
         exec(code, scope)
         return scope[name]

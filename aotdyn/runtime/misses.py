@@ -14,6 +14,7 @@ from ..package.point import RAISE
 from ..package.reference import State
 from ..package.state import process_state
 from . import logs, registry
+from .cpython import internal
 from .explain import Explainer
 from .link import Linked, Linker
 
@@ -57,7 +58,9 @@ def _forbidden(entry, miss: Miss) -> tuple[tuple, Callable] | None:
     if entry.point.kind == RAISE:
         return None
     raising = entry.at(replace(entry.point, kind=RAISE))
-    return (), lambda inputs, *values: entry.settings.run_plain(raising, (*values, miss))
+    return (), internal(
+        lambda inputs, *values: entry.settings.run_plain(raising, (*values, miss))
+    )
 
 
 def _covering(entry, values: tuple) -> tuple[tuple, Callable] | None:

@@ -1,5 +1,5 @@
-"""What bodies call at a graph break: contexts entered, exceptions handed to the frame's handlers,
-operations run while an exception is being handled. Offered to generated text by `support.py`."""
+"""What bodies call at a graph break: exceptions handed to the frame's handlers, operations run
+while an exception is being handled. Offered to generated text by `support.py`."""
 
 import os
 from collections.abc import Callable
@@ -8,25 +8,6 @@ from typing import Any
 from .hook import hookless
 
 _RUNTIME = os.path.dirname(os.path.abspath(__file__)) + os.sep
-
-
-def enter(manager: Any) -> tuple[Callable, Any]:
-    """What `with manager` puts on the stack: its `__exit__`, bound, and what `__enter__` gives."""
-    entering = _special(manager, "__enter__", "")
-    leaving = _special(manager, "__exit__", " (missed __exit__ method)")
-    return leaving, entering()
-
-
-def _special(manager: Any, name: str, problem: str) -> Any:
-    cls = type(manager)
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            found = base.__dict__[name]
-            get = getattr(type(found), "__get__", None)
-            return found if get is None else get(found, manager, cls)
-    raise TypeError(
-        f"{cls.__name__!r} object does not support the context manager protocol{problem}"
-    )
 
 
 def thrown(error: BaseException) -> BaseException:

@@ -8,11 +8,12 @@ from torch.nn.modules import module as torch_module
 from ..package.modules import hook_kinds
 from ..package.values import contents, same_value
 from ..package.variant import code_hash
+from .cpython import END
 from .restart import keep
-from .steps import enter, handling, thrown
+from .steps import handling, thrown
 
 __all__ = [
-    "Continue", "END", "annotations", "code_is", "contents", "hook_kinds", "enter", "handling",
+    "Continue", "END", "annotations", "code_is", "contents", "hook_kinds", "handling",
     "keep", "no_global_hooks", "no_hooks", "own_dict", "same_keys", "same_value", "thrown",
 ]  # fmt: skip
 
@@ -26,12 +27,6 @@ class Continue:
         self.entry = entry
         self.values = values
 
-
-class _End:
-    """The answer of an exhausted iterator."""
-
-
-END = _End()
 
 _hashes: dict[int, tuple[CodeType, str]] = {}
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import logs
+from .cpython import internal
 from .link import Linked
 
 CALLS = 8
@@ -23,6 +24,7 @@ class Trial:
         self.left = CALLS
         linked.body = self
 
+    @internal
     def __call__(self, inputs: tuple, *values: Any) -> Any:
         self.left -= 1
         if self.left == 0:
@@ -37,7 +39,7 @@ class Trial:
             return self.body
         logs.log("graph_breaks", f"{entry.key} runs as plain Python: it gains nothing")
         run_plain = entry.settings.run_plain
-        return lambda inputs, *values: run_plain(entry, values)
+        return internal(lambda inputs, *values: run_plain(entry, values))
 
 
 def put_on_trial(entry, linked: Linked) -> None:
