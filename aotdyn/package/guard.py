@@ -72,14 +72,21 @@ def _keys(guard, name, value):
     return f"{name(Runtime('same_keys'))}({text}, ({listed}))"
 
 
-def _has(guard, name, value):
-    key = guard.expected
-    return f"{repr(key) if type(key) is str else _key(key, name)} in {value(guard.source)}"
+def _membership(operator: str) -> Callable[..., str]:
+    """Whether a key is there, or is not."""
+
+    def text(guard, name, value):
+        key = guard.expected
+        shown = repr(key) if type(key) is str else _key(key, name)
+        return f"{shown} {operator} {value(guard.source)}"
+
+    return text
 
 
-def _lacks(guard, name, value):
-    key = guard.expected
-    return f"{repr(key) if type(key) is str else _key(key, name)} not in {value(guard.source)}"
+def _subclass(guard, name, value):
+    """expected: (class, answer) of `issubclass`, where the class decides that itself."""
+    cls, answer = guard.expected
+    return f"issubclass({value(guard.source)}, {name(cls)}) is {answer!r}"
 
 
 def _empty(guard, name, value):
@@ -168,8 +175,9 @@ KINDS: dict[str, Callable[..., str]] = {
     "EQUALS": _equals,
     "LENGTH": _length,
     "KEYS": _keys,
-    "HAS": _has,
-    "LACKS": _lacks,
+    "HAS": _membership("in"),
+    "LACKS": _membership("not in"),
+    "SUBCLASS": _subclass,
     "EMPTY": _empty,
     "NONEMPTY": _nonempty,
     "SAME": _same,

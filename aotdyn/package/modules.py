@@ -1,6 +1,26 @@
 """What guards on modules of torch.nn look at."""
 
+from collections.abc import Callable
 from typing import Any
+
+from torch.nn import Module
+
+from .replaced import is_foreign
+
+# What stands in for `Module.__call__` while a program is recorded.
+_stand_ins: list[Callable] = []
+
+
+def stand_in_for_call(function: Callable) -> Callable:
+    """Notes that a function does what `Module.__call__` does, as far as guards are concerned."""
+    _stand_ins.append(function)
+    return function
+
+
+def calls_are_torchs() -> bool:
+    """Whether calling a module runs torch's own code."""
+    call = Module.__call__
+    return not (is_foreign(Module._call_impl) or is_foreign(call) and call not in _stand_ins)
 
 
 def hook_kinds(module: Any) -> tuple | None:

@@ -1,4 +1,5 @@
-"""The process' state that compiled code depends on: gradient mode, autocast, defaults."""
+"""The process' state that compiled code depends on: gradient mode, autocast, defaults, and
+functions of torch that were replaced."""
 
 import contextlib
 import json
@@ -7,17 +8,22 @@ from collections.abc import Iterator
 import torch
 
 from .errors import AotdynError
+from .replaced import replaced
 
 # Not part of what a trace depends on; they differ between machines.
 _MACHINE = ("num_threads",)
 
 
 def process_state() -> str:
-    """The state of this thread as JSON: that of torch's `GlobalStateGuard` and inference mode."""
+    """The state of this thread as JSON: that of torch's `GlobalStateGuard`, inference mode, and
+    which functions of torch are not torch's own."""
     state = json.loads(torch._C._dynamo.guards.GlobalStateGuard().__getstate__())
     for name in _MACHINE:
         state.pop(name, None)
     state["inference_mode"] = torch.is_inference_mode_enabled()
+    foreign = replaced()
+    if foreign:
+        state["replaced"] = foreign
     return json.dumps(state, sort_keys=True)
 
 

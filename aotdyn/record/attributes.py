@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..package.reference import Import
+from ..package.replaced import is_foreign
 from ..package.source import Attribute, Bound, Item, OwnDict, Source, instance_item
 from ..package.variant import code_hash
 from .invoke import allocate, dict_item
@@ -52,7 +53,12 @@ def static_lookup(cls: type, name: str) -> tuple[Any, type | None]:
 def lookup(t, cls: type, name: str) -> tuple[Any, type | None]:
     """`static_lookup`, guarded: the name is still found there, as the same kind of value."""
     t.classes.lookup(cls, name)
-    return static_lookup(cls, name)
+    found = static_lookup(cls, name)
+    if found[1] is not None:
+        # Whether it is a descriptor, and of which kind, is for its own class to say.
+        for method in ("__get__", "__set__", "__delete__"):
+            t.classes.lookup(type(found[0]), method)
+    return found
 
 
 def member(t, cls: type, name: str, value: Any) -> Variable:
@@ -246,7 +252,7 @@ def _missing(t, self: ObjectVariable, name: str) -> Variable:
     """The last resort: a module's registries, or the class' `__getattr__`."""
     cls = self.cls
     fallback, _ = lookup(t, cls, "__getattr__")
-    if fallback is torch.nn.Module.__getattr__:
+    if fallback is torch.nn.Module.__getattr__ and not is_foreign(fallback):
         for registry in REGISTRIES:
             found = dict_item(t, module_registry(t, self, registry), name)
             if found is not None:
@@ -297,7 +303,7 @@ def object_setattr(t, self, name, value):
     setter = self.cls.__setattr__
     if isinstance(setter, types.WrapperDescriptorType):
         generic_setattr(t, self, key, value)
-    elif setter is torch.nn.Module.__setattr__:
+    elif setter is torch.nn.Module.__setattr__ and not is_foreign(setter):
         _module_setattr(t, self, key, value)
     else:
         call(t, t.class_attribute(self, "__setattr__"), [name, value])

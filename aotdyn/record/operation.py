@@ -7,6 +7,7 @@ the special method of a user's class; a Python function is inlined; else the gra
 import functools
 import math
 import operator
+from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 
+from ..package.replaced import replaced_methods
 from .folding import FOLDABLE, plain
 from .graph_ops import is_factory, is_graph_operation
 from .rules.table import ADVANCE, CALLS, RULES, find
@@ -106,6 +108,10 @@ def apply(
     if args:
         first = t.realize(args[0])
         args = [first, *args[1:]]
+    if replaced_methods():
+        method = _replacement(t, operation, args)
+        if method is not None:
+            return method()
     rule = find(operation, first)
     if rule is not None:
         result = rule(t, args, kwargs)
@@ -129,6 +135,21 @@ def apply(
     if goes_to_graph(t, operation, args, kwargs):
         return t.graph.call(operation, args, kwargs)
     return _by_protocol(t, operation, args, kwargs)
+
+
+def _replacement(t, operation: Any, args: list[Variable]) -> Callable[[], Variable] | None:
+    """Calls the special method for an operator on tensors, if the program has replaced torch's
+    own."""
+    pair = BINARY_METHODS.get(operation) or INPLACE_METHODS.get(operation)
+    name, reflected = pair or (UNARY_METHODS.get(operation), None)
+    replaced = replaced_methods()
+    args = [t.realize(arg) for arg in args]
+    if args and isinstance(args[0], TensorVariable) and name in replaced:
+        return lambda: call_method(t, args[0], name, args[1:], on_class=True)
+    on_the_right = len(args) == 2 and isinstance(args[1], TensorVariable)
+    if on_the_right and not isinstance(args[0], TensorVariable) and reflected in replaced:
+        return lambda: call_method(t, args[1], reflected, args[:1], on_class=True)
+    return None
 
 
 def is_unknown_native(operation: Any) -> bool:

@@ -17,6 +17,7 @@ from ..package.graph import Graph
 from ..package.guard import Guard
 from ..package.point import RAISE, Point
 from ..package.reference import Live
+from ..package.replaced import replaced_methods
 from ..package.source import Local, Source
 from ..package.state import process_state
 from ..package.variant import Break, EntryKey, Variant
@@ -73,6 +74,11 @@ RULE_MODULES = (
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100
+# Methods and properties of tensors by which the tracer itself learns what they are.
+_READ_BY_TRACER = {
+    "shape", "size", "stride", "storage_offset", "dtype", "device", "layout", "dim", "ndim",
+    "requires_grad", "is_leaf", "is_conj", "is_neg", "is_inference", "grad", "is_complex",
+}  # fmt: skip
 _GENERATORS = 0x20 | 0x80 | 0x100 | 0x200
 
 
@@ -135,6 +141,8 @@ def trace_frame(request: Request) -> Traced:
     if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
         # They would be called for what is saved while tracing.
         raise SkipFrame("mode", "hooks for saved tensors")
+    if not _READ_BY_TRACER.isdisjoint(replaced_methods()):
+        raise SkipFrame("mode", "what tensors say of themselves was replaced")
     stop_at: dict[int, GraphBreak] = {}
     for _ in range(MAXIMUM_ATTEMPTS):
         tracer = Tracer(request, stop_at)
@@ -375,9 +383,12 @@ def _all_guards(t: Tracer, found: Found) -> list[Guard]:
 def _distinct(t: Tracer) -> list[Guard]:
     """An object that is changed must not be another one that was looked at under another path."""
     guards = []
-    changed = [v for v in t.effects.changed.values() if v.source is not None]
+    # What an instance of a builtin container's subclass holds is changed with the instance.
+    changed = [getattr(v, "owner", None) or v for v in t.effects.changed.values()]
     seen: set[frozenset[Source]] = set()
     for variable in changed:
+        if variable.source is None:
+            continue
         for other in t.remembered():
             if other is variable or type(other) is not type(variable) or other.source is None:
                 continue

@@ -1,6 +1,8 @@
 """The guard on classes: what a trace has looked up in their namespaces is still what was there.
 
-As long as no namespace has changed at all, only version numbers are compared.
+As long as no namespace has changed at all, only version numbers are compared. Functions and
+descriptors must be the very objects that they were when the variant was linked; other values are
+guarded where they are used.
 """
 
 import gc
@@ -32,15 +34,17 @@ def class_check(reference: Classes, resolve: Callable[[Reference], Any]) -> Call
 
     def slow() -> bool:
         versions = [*map(_version, namespaces)]
-        if any(broken_fact(cls, facts) for cls, facts in found):
+        if broken():
             return False
         known[0][:], known[1][:] = map(_mro, classes), versions
         return True
 
     def broken() -> str:
-        return next(filter(None, (broken_fact(cls, facts) for cls, facts in found)), "")
+        told = (broken_fact(cls, facts, held) for (cls, facts), held in zip(found, linked))
+        return next(filter(None, told), "")
 
     namespaces = _namespaces(found)
+    linked = [_behaviour(cls, facts) for cls, facts in found]
     check.broken = broken
     return check
 
@@ -57,8 +61,20 @@ def _namespaces(found: list[tuple[type, ClassFacts]]) -> list[dict]:
     return list(result.values())
 
 
-def broken_fact(cls: type, facts: ClassFacts) -> str:
-    """The first fact about a class that does not hold, in words; "" if all do."""
+def _behaviour(cls: type, facts: ClassFacts) -> dict[tuple[int, str], Any]:
+    """The functions and descriptors among the members, by (index into the MRO, name)."""
+    mro = cls.__mro__
+    members = {
+        (index, name): mro[index].__dict__.get(name)
+        for index, name, _ in facts.members
+        if index < len(mro)
+    }
+    return {place: held for place, held in members.items() if hasattr(type(held), "__get__")}
+
+
+def broken_fact(cls: type, facts: ClassFacts, linked: dict[tuple[int, str], Any]) -> str:
+    """The first fact about a class that does not hold, in words; "" if all do. linked: what
+    `_behaviour` was."""
     mro = tuple(map(class_name, cls.__mro__))
     if mro != facts.order:
         return f"{class_name(cls)} inherits from {', '.join(mro[1:])}"
@@ -70,6 +86,8 @@ def broken_fact(cls: type, facts: ClassFacts) -> str:
             before = f"a {kind.rpartition(':')[2]}" if kind else "not there"
             now = f"a {actual.rpartition(':')[2]}" if actual else "not there"
             return f"{name} of {class_name(base)} was {before} and is {now}"
+        if linked.get((index, name), held) is not held:
+            return f"{name} of {class_name(base)} is another {actual.rpartition(':')[2]}"
     return ""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch.nn import Module
 
 from .. import markers
+from ..package.modules import calls_are_torchs
 from .cpython import internal, internal_name, parameter_count, suspends, trampoline_code
 from .entry import dispatch
 from .hook import hookless, switch_off
@@ -170,11 +171,14 @@ class ModuleCall:
             compiled_forward is not None
             and cls.__call__ is Module.__call__
             and "forward" not in module.__dict__
+            and calls_are_torchs()
             and no_global_hooks()
             and no_hooks(module)
         ):
             return compiled_forward(module, *args, **kwargs)
-        return self.settings.eager(Module._call_impl, module, *args, **kwargs)
+        if calls_are_torchs():
+            return self.settings.eager(Module._call_impl, module, *args, **kwargs)
+        return self.settings.eager(Module.__call__, module, *args, **kwargs)
 
     def _compile(self, forward: Any) -> FunctionType | None:
         if not isinstance(forward, FunctionType):

@@ -47,7 +47,8 @@ class Explainer:
 
     def _actual(self, guard: Guard) -> str:
         if guard.kind == "STATE":
-            return explain_state(self._state())
+            state = self._state()
+            return explain_state(state, self.scope[self.name(state)])
         if guard.kind == "CLASSES":
             return self.scope[self.name(Classes(guard.expected))].broken()
         if guard.kind == "CODES":

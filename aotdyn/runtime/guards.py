@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
+from ..package.errors import PackageError
 from ..package.reference import Import, State, TensorMeta, Tensors
+from ..package.replaced import FUNCTIONAL, TENSOR, replaced, unchanged, version
 from ..package.resolve import resolve_import
 from ..package.state import process_state
 
@@ -16,9 +18,14 @@ _C = torch._C._dynamo.guards
 
 def state_check(reference: State) -> Callable[[], bool]:
     """Whether this thread's state is the recorded one, and no torch function or dispatch mode is
-    active."""
+    active, and the functions of torch are those of now.
+
+    Raises PackageError where those of now are not those that were recorded.
+    """
     wanted = json.loads(reference.json)
     inference = wanted.pop("inference_mode")
+    if wanted.pop("replaced", []) != replaced():
+        raise PackageError(f"functions of torch are not those of the recording: {_replaced_now()}")
     guard = _C.GlobalStateGuard()
     now = json.loads(guard.__getstate__())
     guard.__setstate__(json.dumps({**now, **wanted}))
@@ -26,24 +33,45 @@ def state_check(reference: State) -> Callable[[], bool]:
     modes = torch._C._len_torch_function_stack
     dispatch_modes = torch._C._len_torch_dispatch_stack
     is_inference = torch.is_inference_mode_enabled
+    transforms = torch._C._functorch.peek_interpreter_stack
+    functions = unchanged()
+    versions, again = functions.versions, functions.again
 
     def state() -> bool:
-        return check() and not modes() and not dispatch_modes() and is_inference() is inference
+        return (
+            check()
+            and not modes()
+            and not dispatch_modes()
+            and is_inference() is inference
+            and transforms() is None
+            and (version(TENSOR) == versions[0] and version(FUNCTIONAL) == versions[1] or again())
+        )
 
     state.guard = guard
+    state.functions = functions
     return state
 
 
-def explain_state(reference: State) -> str:
-    """What of this thread's state is not as recorded, in words; "" if nothing is."""
+def _replaced_now() -> str:
+    rows = [f"{space}.{name} is {function}" for space, name, function, _ in replaced()]
+    return ", ".join(rows) or "they are torch's own"
+
+
+def explain_state(reference: State, check: Any) -> str:
+    """What of this thread's state is not as recorded, in words; "" if nothing is. check: the
+    `state_check` of the reference."""
     wanted, now = json.loads(reference.json), json.loads(process_state())
     found = [
-        f"{name.replace('_', ' ')} was {wanted[name]} and is {now.get(name)}"
-        for name in sorted(wanted)
-        if wanted[name] != now.get(name)
+        f"{name.replace('_', ' ')} was {wanted.get(name)} and is {now.get(name)}"
+        for name in sorted(wanted.keys() | now.keys())
+        if name != "replaced" and wanted.get(name) != now.get(name)
     ]
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
         found.append("a mode of torch is active")
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        found.append("a transform of torch.func is active")
+    if check.functions.changed():
+        found.append(f"{check.functions.changed()} has been replaced")
     return ", ".join(found)
 
 

@@ -14,6 +14,7 @@ import torch
 from torch.nn import Module
 
 from .. import markers
+from ..package.modules import stand_in_for_call
 from .compiled import ModuleCall, compiled, use
 from .hook import active
 from .settings import Settings, reset
@@ -70,7 +71,7 @@ def _root_call(original: Callable) -> Callable:
         finally:
             _inside.depth -= 1
 
-    return call
+    return stand_in_for_call(call)
 
 
 class _Dynamo(types.ModuleType):

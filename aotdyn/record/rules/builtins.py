@@ -70,7 +70,19 @@ def isinstance_(t, self, kinds):
         raise GraphBreak("subclass", f"isinstance(…, {cls.__qualname__})")
     if isinstance(self, Known):
         return Constant(isinstance(self.value, classes))
-    return Constant(issubclass(kind, classes))
+    return Constant(_issubclass(t, kind, classes))
+
+
+def _issubclass(t, kind: type, classes: tuple[type, ...]) -> bool:
+    """`issubclass`, guarded where a class of Python may answer otherwise later."""
+    for cls in classes:
+        answer = issubclass(kind, cls)
+        if type(cls).__subclasscheck__ is not type.__subclasscheck__:
+            expected = (t.references.to(cls), answer)
+            t.guard("SUBCLASS", Bound(t.references.to(kind)), expected)
+        if answer:
+            return True
+    return False
 
 
 # Metaclasses whose check depends on the class alone.
@@ -100,7 +112,7 @@ def union_reversed(t, self, other):
 def issubclass_(t, self, kinds):
     if not isinstance(self.value, type):
         t.raise_exception(TypeError, "issubclass() arg 1 must be a class")
-    return Constant(issubclass(self.value, classes_of(t, kinds)))
+    return Constant(_issubclass(t, self.value, classes_of(t, kinds)))
 
 
 @rule(type)

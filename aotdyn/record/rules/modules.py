@@ -3,7 +3,7 @@
 import torch
 from torch.nn.modules import module as torch_module
 
-from ...package.modules import hook_kinds
+from ...package.modules import calls_are_torchs, hook_kinds
 from ...package.source import Item, ValueAt
 from ..attributes import own_dict_source, static_lookup
 from ..invoke import CALL_RULES
@@ -27,6 +27,10 @@ def call_module(t, value: ObjectVariable, args: list[Variable], kwargs: dict) ->
     caller, _ = static_lookup(value.cls, "__call__")
     if caller is not torch.nn.Module.__call__:
         return NotImplemented
+    for name in ("__call__", "_call_impl"):
+        t.classes.lookup(value.cls, name)
+    if not calls_are_torchs():
+        raise GraphBreak("hooks", "calls of modules were replaced")
     if has_global_hooks():
         raise GraphBreak("hooks", "hooks for all modules")
     t.guard("NO_GLOBAL_HOOKS", None)

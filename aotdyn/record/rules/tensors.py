@@ -6,10 +6,11 @@ import types
 import torch
 
 from ...package.graph import Value
+from ...package.replaced import replaced_methods
 from ...package.source import Attribute, Bound, StorageOffset
-from ..attributes import MISSING, static_lookup
+from ..attributes import MISSING, bind_member, is_property, lookup, member
 from ..graph_ops import REFUSED_METHODS
-from ..operation import apply
+from ..operation import apply, call
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -20,6 +21,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from ..wrap import live_function
 from .table import rule
 
 # Properties that are a constant of the guarded metadata.
@@ -37,6 +39,8 @@ _VIEWS = {"T", "mT", "H", "mH", "real", "imag", "data"}
 @rule(getattr, TensorVariable)
 def tensor_getattr(t, self, name, default=None):
     key = t.constant(name)
+    if key in replaced_methods():
+        return _replaced(t, self, key)
     if key == "shape":
         return size_of(t, self)
     if key in _METADATA:
@@ -48,6 +52,15 @@ def tensor_getattr(t, self, name, default=None):
     if key == "nbytes":
         return apply(t, operator.mul, [numel(t, self), Constant(self.fake.element_size())])
     return _other(t, self, key, default)
+
+
+def _replaced(t, self: TensorVariable, key: str) -> Variable:
+    """A method or property that the program has put in place of torch's own."""
+    value, owner = lookup(t, self.cls, key)
+    if is_property(value):
+        reference = t.references.to(value.fget)
+        return call(t, live_function(t, value.fget, Bound(reference), reference), [self])
+    return bind_member(t, self, key, value, owner)
 
 
 def _metadata(t, self: TensorVariable, key: str) -> Variable:
@@ -88,7 +101,7 @@ def _other(t, self: TensorVariable, key: str, default: Variable | None) -> Varia
         return Known(self.cls, Bound(t.references.to(self.cls)))
     if self.live is not None and key in getattr(self.live, "__dict__", ()):
         return t.lazy(getattr(self.live, key), Attribute(self.source, key))
-    value, _ = static_lookup(self.cls, key)
+    value, _ = lookup(t, self.cls, key)
     if value is MISSING:
         if self.live is not None:
             t.guard("LACKS", Attribute(self.source, "__dict__"), key)
@@ -97,6 +110,8 @@ def _other(t, self: TensorVariable, key: str, default: Variable | None) -> Varia
         t.raise_exception(AttributeError, f"'Tensor' object has no attribute {key!r}")
     if isinstance(value, property | types.GetSetDescriptorType):
         raise GraphBreak("attribute", f"Tensor.{key}")
+    if not hasattr(type(value), "__get__"):
+        return member(t, self.cls, key, value)
     function = getattr(self.cls, key)
     return MethodVariable(self, Known(function, Bound(t.references.to(function))))
 
