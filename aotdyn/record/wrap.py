@@ -364,8 +364,10 @@ def complete_dict(t, variable: DictVariable) -> None:
     t.guard("KEYS", source, tuple(key if _plain_key(key) else t.references.to(key) for key in keys))
     known = variable.items
     variable.items = {
-        key: known.get(key)
-        or (_key_variable(t, key), t.lazy(live[key], _key_source(t, source, key)))
+        key: (
+            _key_variable(t, key),
+            known[key][1] if key in known else t.lazy(live[key], _key_source(t, source, key)),
+        )
         for key in keys
     }
     _replay(variable, known)
@@ -379,8 +381,10 @@ def _replay(variable: DictVariable, known: dict) -> None:
     for change in variable.changes:
         if change[0] == "del":
             items.pop(change[1], None)
-        else:
-            items[change[1]] = known.get(change[1]) or items.get(change[1])
+        elif change[1] in known:
+            # A key that is there stays the object that it is.
+            key = items.get(change[1], known[change[1]])[0]
+            items[change[1]] = (key, known[change[1]][1])
 
 
 def _plain_key(key: Any) -> bool:

@@ -1,9 +1,5 @@
 """One thing changes after a program was traced: the variant must notice, in this process and as
 served from a package; never a stale answer.
-
-A case is a generator. It yields (function, arguments) to be traced, then changes one thing and
-yields None (or new arguments), as often as it likes; after each change the traced function must
-agree with plain Python. `mp` undoes the changes.
 """
 
 import dataclasses
@@ -16,10 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-import aotdyn
-from aotdyn.runtime.compiled import compiled
-from aotdyn.runtime.settings import Settings
-from tests.conftest import assert_agree, perform
+from tests.record.mutations import noticed, noticed_when_loaded
 
 CASES: list = []
 
@@ -1384,41 +1377,11 @@ def same_dict_inside(mp):
     yield (X, {"k": d}, d)
 
 
-# -- the harness ------------------------------------------------------------
-
-
-def _same_call(fn, traced, args) -> None:
-    assert_agree(perform(fn, args, {}), perform(traced, args, {}))
-
-
-def _play(each, serve) -> None:
-    """Runs a case; `serve(fn)` gives what must agree with `fn`."""
-    with pytest.MonkeyPatch.context() as mp:
-        steps = each(mp)
-        fn, args = next(steps)
-        traced = serve(fn)
-        _same_call(fn, traced, args)
-        for changed in steps:
-            args = args if changed is None else changed
-            _same_call(fn, traced, args)
-            _same_call(fn, traced, args)
-
-
 @pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
 def test_a_change_is_noticed(each):
-    _play(each, lambda fn: compiled(fn, Settings("eager")))
+    noticed(each)
 
 
 @pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
 def test_a_change_is_noticed_by_what_was_loaded(each, tmp_path):
-    with pytest.MonkeyPatch.context() as mp, aotdyn.record(tmp_path / "rec"):
-        steps = each(mp)
-        fn, args = next(steps)
-        perform(compiled(fn, Settings("eager")), args, {})
-        steps.close()
-    try:
-        aotdyn.pack([tmp_path / "rec"], tmp_path / "pkg")
-    except aotdyn.AotdynError:
-        pytest.skip("what was recorded belongs to this process")
-    with aotdyn.load(tmp_path / "pkg", on_miss="eager"):
-        _play(each, lambda fn: compiled(fn, Settings("eager")))
+    noticed_when_loaded(each, tmp_path)

@@ -10,7 +10,7 @@ from ..body import EFFECTS, BodyWriter, rebuilds
 from ..operation import apply, iterate
 from ..signals import GraphBreak
 from ..variables import Constant, SequenceIterator, Variable
-from ..variables.sequences import DequeVariable
+from ..variables.sequences import DequeVariable, LiveDequeVariable
 from ..wrap import wraps
 from .sequences import find_item
 from .table import advances, rule
@@ -21,11 +21,18 @@ NONE = Constant(None)
 @wraps(deque)
 def _wrap(t, value: deque, source) -> Variable:
     t.guard("TYPE", source, Import("collections", "deque"))
-    t.guard("LENGTH", source, len(value))
     t.guard("EQUALS", Attribute(source, "maxlen"), value.maxlen)
-    variable = DequeVariable([], value.maxlen, source)
+
+    def look() -> list[Variable]:
+        t.guard("LENGTH", source, len(value))
+        return [t.lazy(item, Item(source, index)) for index, item in enumerate(value)]
+
+    variable: Variable
+    if value.maxlen is None:
+        variable = LiveDequeVariable(look, source)
+    else:
+        variable = DequeVariable(look(), value.maxlen, source)
     t.remember(value, variable)
-    variable.items = [t.lazy(item, Item(source, index)) for index, item in enumerate(value)]
     return variable
 
 
@@ -38,11 +45,13 @@ def _rebuild(w: BodyWriter, v: DequeVariable) -> str:
 
 
 def _effect(w: BodyWriter, v: DequeVariable, target: str) -> list[str]:
+    if isinstance(v, LiveDequeVariable) and v.look is not None:
+        return [f"{target}.extend(({''.join(f'{w.value(item)}, ' for item in v.appended)}))"]
     items = ", ".join(map(w.value, v.items))
     return [f"{target}.clear()", f"{target}.extend([{items}])"]
 
 
-EFFECTS[DequeVariable] = _effect
+EFFECTS[DequeVariable] = EFFECTS[LiveDequeVariable] = _effect
 
 
 @rule(deque)
@@ -60,6 +69,21 @@ def _bounded(items: list[Variable], limit: int | None, left: bool = False) -> li
 
 def _set(t, self: DequeVariable, items: list[Variable], left: bool = False) -> Constant:
     t.effects.set_items(self, _bounded(items, self.maxlen, left))
+    return NONE
+
+
+@rule(deque.append, LiveDequeVariable)
+def append_live(t, self, item):
+    t.effects.touch(self)
+    self.append([item])
+    return NONE
+
+
+@rule(deque.extend, LiveDequeVariable)
+def extend_live(t, self, items):
+    new = iterate(t, items)
+    t.effects.touch(self)
+    self.append(new)
     return NONE
 
 
@@ -83,9 +107,9 @@ def extendleft(t, self, items):
     return _set(t, self, [*reversed(iterate(t, items)), *self.items], left=True)
 
 
-@rule(operator.iadd, DequeVariable)
+@rule((operator.iadd, deque.__iadd__), DequeVariable)
 def iadd(t, self, items):
-    extend(t, self, items)
+    apply(t, deque.extend, [self, items])
     return self
 
 

@@ -42,9 +42,7 @@ def get(t, self, key, default=NONE):
 @rule((operator.setitem, dict.__setitem__), DictVariable)
 def setitem(t, self, key, value):
     token = key_of(t, key)
-    # Whether the key is there decides its place in the order.
-    if self.complete is False:
-        dict_item(t, self, token)
+    # Whether the key was there decides its place in the order: `complete` finds out if asked.
     t.effects.set_item(self, token, _key_variable(t, key), value)
     return NONE
 

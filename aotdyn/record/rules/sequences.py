@@ -108,7 +108,13 @@ def add(t, self, other):
     return _like(t, self, [*self.items, *other.items])
 
 
-@rule(operator.iadd, ListVariable)
+@rule((operator.iadd, list.__iadd__), LiveListVariable)
+def iadd_live(t, self, other):
+    extend_live(t, self, other)
+    return self
+
+
+@rule((operator.iadd, list.__iadd__), ListVariable)
 def iadd(t, self, other):
     t.effects.set_items(self, [*self.items, *iterate(t, other)])
     return self

@@ -35,21 +35,24 @@ class ListVariable(Sequence):
     python = list
 
 
-class LiveListVariable(ListVariable):
-    """A list that existed before the frame. Nothing but its type is known, and guarded, until
-    something asks for its items.
+class Unread:
+    """Mixed into a sequence that existed before the frame. Nothing but its type is known, and
+    guarded, until something asks for its items.
 
     look: () -> the items it came in with; None once they are known. appended: what the frame has
     put at its end before that.
     """
 
-    __slots__ = ("look", "known", "appended")
+    __slots__ = ()
+    look: Callable[[], list[Variable]] | None
+    known: list[Variable]
+    appended: list[Variable]
 
     def __init__(self, look: Callable[[], list[Variable]], source: Source):
-        Variable.__init__(self, source)
-        self.look: Callable[[], list[Variable]] | None = look
-        self.known: list[Variable] = []
-        self.appended: list[Variable] = []
+        Variable.__init__(self, source)  # type: ignore[arg-type]
+        self.look = look
+        self.known = []
+        self.appended = []
 
     @property
     def items(self) -> list[Variable]:
@@ -68,6 +71,12 @@ class LiveListVariable(ListVariable):
     def append(self, items: list[Variable]) -> None:
         """Puts items at the end without looking at the others."""
         (self.known if self.look is None else self.appended).extend(items)
+
+
+class LiveListVariable(Unread, ListVariable):
+    """A list that existed before the frame."""
+
+    __slots__ = ("look", "known", "appended")
 
     def describe(self) -> str:
         return "list"

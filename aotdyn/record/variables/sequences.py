@@ -4,7 +4,7 @@ from collections import deque
 from typing import Any
 
 from ...package.source import Source
-from .containers import ListVariable, Sequence
+from .containers import ListVariable, Sequence, Unread
 from .objects import ObjectVariable
 
 
@@ -45,3 +45,13 @@ class DequeVariable(Sequence):
     def __init__(self, items, maxlen: int | None, source: Source | None = None):
         super().__init__(items, source)
         self.maxlen = maxlen
+
+
+class LiveDequeVariable(Unread, DequeVariable):
+    """A deque without a maximum that existed before the frame."""
+
+    __slots__ = ("look", "known", "appended")
+
+    def __init__(self, look, source: Source):
+        Unread.__init__(self, look, source)
+        self.maxlen = None
