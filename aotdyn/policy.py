@@ -39,9 +39,10 @@ _TORCH_FOREIGN = (
     "utils" + os.sep + "checkpoint.py", "optim", "_lowrank.py",
 )  # fmt: skip
 
-# Exceptions to the above: contexts that only switch the state of the process.
+# Exceptions to the above: contexts that only switch the state of the process, and decorators.
 _TORCH_TRACED = (
     os.path.join("autograd", "grad_mode.py"),
+    os.path.join("autograd", "function.py"),
     os.path.join("cuda", "amp"),
 )
 

@@ -1,5 +1,7 @@
 """Graphs as data: a straight line of torch operators over tensors and symbolic ints.
 
+An operator may take functions, which are straight lines of their own.
+
 The tracer makes them, compilers take them, and `python_source` prints one as the Python function
 that the `eager` target runs.
 """
@@ -7,7 +9,8 @@ that the `eager` target runs.
 import hashlib
 import keyword
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .reference import Import, Literal, Reference
@@ -44,15 +47,29 @@ class GraphInput:
 class Node:
     """One operation. target: a reference to the function, or the name of a Tensor method.
 
-    args, kwargs: plain values and `Value`s in tuples, lists, dicts and slices, and `Reference`s.
-    user: `file:line` of the program that asked for it. Not part of the graph's identity.
+    args, kwargs: plain values, `Value`s and `Function`s in tuples, lists, dicts and slices, and
+    `Reference`s. user: `file:line` of the program that asked for it. Not part of the graph's
+    identity.
     """
 
     name: str
     target: Reference | str
     args: tuple[Any, ...]
     kwargs: tuple[tuple[str, Any], ...]
-    user: str = ""
+    user: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that is an argument of a node. It sees nothing of the graph but its parameters.
+
+    result: what it returns, built as an argument is. Names differ from all others of the graph,
+    except that a parameter may have the name of the value that it stands for.
+    """
+
+    params: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    result: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +128,8 @@ class SourcePrinter:
         self.graph = graph
         self.names: dict[str, Reference] = {}
         self._by_reference: dict[Reference, str] = {}
-        self._taken = {i.name for i in graph.inputs} | {n.name for n in graph.nodes}
+        self._taken = {i.name for i in graph.inputs} | set(_defined(graph.nodes))
+        self._written: list[str] = []
 
     def name(self, reference: Reference) -> str:
         """The name that a reference is bound to in the text."""
@@ -144,6 +162,8 @@ class SourcePrinter:
         if kind is slice:
             parts = map(self.argument, (arg.start, arg.stop, arg.step))
             return f"{self.name(Import('builtins', 'slice'))}({', '.join(parts)})"
+        if kind is Function:
+            return self._function(arg)
         if isinstance(arg, Reference):
             return self.name(arg)
         if arg is None or arg is Ellipsis or kind in (bool, int, str, bytes):
@@ -173,26 +193,45 @@ class SourcePrinter:
         return f"{self.name(target)}({', '.join(args)})"
 
     def source(self) -> str:
-        """The text of a function `graph` of the graph's inputs that returns a tuple.
-
-        A value is dropped after its last use, so that memory is as in the original program.
-        """
+        """The text of a function `graph` of the graph's inputs that returns a tuple."""
         graph = self.graph
+        params = [item.name for item in graph.inputs]
+        result = tuple(map(Value, graph.outputs))
+        return "\n".join(self.define("graph", params, graph.nodes, result)) + "\n"
+
+    def _function(self, function: Function) -> str:
+        """The name of a function, whose definition is written before the line that uses it."""
+        name, count = "function", 1
+        while name in self._taken:
+            name, count = f"function_{count}", count + 1
+        self._taken.add(name)
+        self._written += self.define(name, function.params, function.nodes, function.result)
+        return name
+
+    def define(
+        self, name: str, params: Sequence[str], nodes: Sequence[Node], result: Any
+    ) -> list[str]:
+        """The lines of a definition. A value is dropped after its last use, so that memory is as
+        in the original program."""
         last: dict[str, int] = {}
-        for index, node in enumerate(graph.nodes):
+        for index, node in enumerate(nodes):
             for used in values_in((node.args, dict(node.kwargs))):
                 last[used] = index
             last.setdefault(node.name, index)
-        kept = set(graph.outputs)
-        lines = [f"def graph({', '.join(i.name for i in graph.inputs)}):"]
-        for index, node in enumerate(graph.nodes):
+        kept = set(values_in(result))
+        outer, self._written = self._written, []
+        lines = [f"def {name}({', '.join(params)}):"]
+        for index, node in enumerate(nodes):
             line = f"    {node.name} = {self.call(node)}"
             dead = sorted(n for n, at in last.items() if at == index and n not in kept)
             if dead:
                 line += f"; {' = '.join(dead)} = None"
+            lines += [f"    {written}" for written in self._written]
+            self._written.clear()
             lines.append(line)
-        lines.append(f"    return ({''.join(f'{name}, ' for name in graph.outputs)})")
-        return "\n".join(lines) + "\n"
+        lines.append(f"    return {self.argument(result)}")
+        self._written = outer
+        return lines
 
 
 def values_in(arg: Any) -> list[str]:
@@ -205,7 +244,28 @@ def values_in(arg: Any) -> list[str]:
         return [name for part in arg.values() for name in values_in(part)]
     if isinstance(arg, slice):
         return values_in((arg.start, arg.stop, arg.step))
-    return []
+    return []  # a function uses nothing but what the node passes to it
+
+
+def functions_in(arg: Any) -> Iterator[Function]:
+    """The functions inside an argument, without those inside them."""
+    if isinstance(arg, Function):
+        yield arg
+    elif isinstance(arg, tuple | list):
+        for part in arg:
+            yield from functions_in(part)
+    elif isinstance(arg, dict):
+        for part in arg.values():
+            yield from functions_in(part)
+
+
+def _defined(nodes: Sequence[Node]) -> Iterator[str]:
+    """The names of all nodes, and of all names inside functions."""
+    for node in nodes:
+        yield node.name
+        for function in functions_in((node.args, dict(node.kwargs))):
+            yield from function.params
+            yield from _defined(function.nodes)
 
 
 def python_source(graph: Graph) -> tuple[str, dict[str, Reference]]:
@@ -213,3 +273,10 @@ def python_source(graph: Graph) -> tuple[str, dict[str, Reference]]:
     printer = SourcePrinter(graph)
     text = printer.source()
     return text, printer.names
+
+
+def function_source(function: Function) -> tuple[str, dict[str, Reference]]:
+    """The Python text of a function, under the name `function`, and the references it needs."""
+    printer = SourcePrinter(Graph((), function.nodes, ()))
+    lines = printer.define("function", function.params, function.nodes, function.result)
+    return "\n".join(lines) + "\n", printer.names

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from .errors import PackageError
-from .graph import Graph, GraphInput, Node, Symbol, Value
+from .graph import Function, Graph, GraphInput, Node, Symbol, Value
 from .guard import KINDS, Guard
 from .reference import ClassFacts, Reference, TensorMeta
 from .source import (
@@ -70,6 +70,7 @@ RECORDS: dict[str, type] = {
     "input": GraphInput,
     "node": Node,
     "value": Value,
+    "function": Function,
     "symbol": Symbol,
     # variants
     "entry": EntryKey,

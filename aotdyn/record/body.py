@@ -218,7 +218,7 @@ def _range(w: BodyWriter, v: RangeVariable) -> str:
 
 @rebuilds(TensorVariable)
 def _tensor(w: BodyWriter, v: TensorVariable) -> str:
-    return w.output(v.node)
+    return w.output(w.t.graph.tensor_name(v))
 
 
 @rebuilds(Symbolic)

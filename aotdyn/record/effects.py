@@ -4,6 +4,9 @@ Rules change variables in place and note it here; `codegen` writes the changes b
 graph. Objects that the frame made itself need no write-back: they are built in their final state.
 """
 
+import contextlib
+from collections.abc import Iterator
+
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -29,9 +32,31 @@ class Effects:
         self.count = 0
         # (globals dict's id, name) -> (globals, its source, value)
         self.globals: dict[tuple[int, str], tuple] = {}
+        # Within a function that runs at another time, or again: what it has made itself, the
+        # only things that it may change.
+        self._own: dict[int, Variable] | None = None
+
+    @contextlib.contextmanager
+    def only_own(self, *more: Variable) -> Iterator[None]:
+        """What is made from here on, and these variables, may be changed, and nothing else.
+
+        A change of anything else raises GraphBreak.
+        """
+        outer, self._own = self._own, {id(variable): variable for variable in more}
+        try:
+            yield
+        finally:
+            self._own = outer
+
+    def made(self, variable: Variable) -> None:
+        """Notes an object that the frame makes."""
+        if self._own is not None:
+            self._own[id(variable)] = variable
 
     def touch(self, variable: Variable) -> None:
         """Notes a change that is about to be made."""
+        if self._own is not None and id(variable) not in self._own:
+            raise GraphBreak("mutation", "a function that runs at another time changes an object")
         self.count += 1
         if variable.source is not None:
             self.changed.setdefault(id(variable), variable)
@@ -56,7 +81,7 @@ class Effects:
 
     def set_function_attribute(self, target: FunctionVariable, name: str, value: Variable) -> None:
         """Sets an attribute on a function that the frame made."""
-        self.count += 1
+        self.touch(target)
         target.attributes[name] = value
 
     def set_items(self, target: ListVariable, items: list[Variable]) -> None:
@@ -94,6 +119,8 @@ class Effects:
 
     def set_global(self, globals_: dict, source, name: str, value: Variable) -> None:
         """Stores a global variable."""
+        if self._own is not None:
+            raise GraphBreak("mutation", "a function that runs at another time sets a global")
         self.count += 1
         self.globals[id(globals_), name] = (globals_, source, value)
 

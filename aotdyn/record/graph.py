@@ -1,6 +1,8 @@
 """The graph that is being recorded: operators run on fake tensors, and become nodes."""
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,7 +18,8 @@ from ..package.graph import Graph, GraphInput, Node, Value, values_in
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, Size, Source
 from .graph_ops import method_name
-from .signals import GraphBreak
+from .nested import Scope
+from .signals import GraphBreak, Raised
 from .variables import (
     Constant,
     DictVariable,
@@ -44,7 +47,14 @@ class GraphBuilder:
     def __init__(self, t):
         self.t = t
         self.inputs: dict[str, tuple[GraphInput, Source]] = {}
-        self.nodes: list[Node] = []
+        # Those of the function that is being recorded, of the graph itself outside of any.
+        self._outermost: list[Node] = []
+        self.nodes = self._outermost
+        self._scopes: list[Scope] = []
+        # The function that has defined a value; nothing for values of the graph itself.
+        self._homes: dict[str, Scope] = {}
+        # Values that were used, by name.
+        self._named: dict[str, TensorVariable | Symbolic] = {}
         self._taken: set[str] = set()
         # Nodes that are dropped when nothing uses them; any other may have an effect (random
         # state, a check, an update in place).
@@ -70,7 +80,7 @@ class GraphBuilder:
             variable.node = self.fresh(source_name(variable.source))
             spec = self.t.shapes.tensor_input(variable.node, variable)
             self.inputs[variable.node] = (spec, variable.source)
-        return variable.node
+        return self._visible(variable)
 
     def symbol_name(self, variable: Symbolic) -> str:
         """The name of a symbolic number; made on first use."""
@@ -81,7 +91,68 @@ class GraphBuilder:
                 variable.node = self.fresh(source_name(variable.source))
                 spec = _number_input(variable)
                 self.inputs[variable.node] = (spec, variable.source)
+        return self._visible(variable)
+
+    # -- functions inside the graph ----------------------------------------------------------
+
+    @contextlib.contextmanager
+    def function(self, *reads: Scope, backward: bool = False) -> Iterator[Scope]:
+        """Records into a function until it ends; see `Scope`."""
+        scope = Scope(reads, backward)
+        outer, self.nodes = self.nodes, scope.nodes
+        self._scopes.append(scope)
+        try:
+            yield scope
+        except Raised as raised:
+            # A handler outside would go on without what the function has done.
+            raise GraphBreak("exception", raised.value.describe()) from raised
+        finally:
+            self.nodes = outer
+            self._scopes.pop()
+
+    @property
+    def in_backward(self) -> bool:
+        """Whether what is recorded is (a part of) a backward."""
+        return any(scope.backward for scope in self._scopes)
+
+    def parameter(self, wanted: str) -> str:
+        """The name of a parameter of the function that is being recorded."""
+        name = self.fresh(wanted)
+        scope = self._scopes[-1]
+        scope.params.append(name)
+        self._homes[name] = scope
+        return name
+
+    def tensor_parameter(self, wanted: str, fake: torch.Tensor) -> TensorVariable:
+        """A tensor that the function that is being recorded is called with."""
+        return self.register(self.t.new(TensorVariable(fake, self.parameter(wanted))))
+
+    def is_of(self, variable: TensorVariable, scope: Scope) -> bool:
+        """Whether a tensor was made in this function."""
+        return variable.node is not None and self._homes.get(variable.node) is scope
+
+    def add_part(self, node: str, index: int | str) -> str:
+        """Appends a node for an item of what a node gives."""
+        return self.add_pure("getitem", _GETITEM, (Value(node), index))
+
+    def released(self, variable: TensorVariable) -> None:
+        """The tensor leaves the function as a part of its result, which is another value."""
+        if variable.node in self._homes:
+            self._variables.pop(id(variable.fake), None)
+
+    def _visible(self, variable: TensorVariable | Symbolic) -> str:
+        """The name of a value. Raises GraphBreak for one of a function that has ended."""
+        home = self._homes.get(variable.node)
+        if home is not None and not any(
+            home is scope or home in scope.reads for scope in self._scopes
+        ):
+            raise GraphBreak("nested", variable.describe(), variable.origin)
+        self._named[variable.node] = variable
         return variable.node
+
+    def fakes_of(self, names: list[str]) -> tuple:
+        """What stands for these values while tracing."""
+        return tuple(self.fake(self._named[name]) for name in names)
 
     # -- recording ---------------------------------------------------------------------------
 
@@ -108,8 +179,8 @@ class GraphBuilder:
 
     def _result(self, operation: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
         """What an operator gives on fakes."""
-        fake_args = [self._fake(arg) for arg in args]
-        fake_kwargs = {key: self._fake(arg) for key, arg in kwargs.items()}
+        fake_args = [self.fake(arg) for arg in args]
+        fake_kwargs = {key: self.fake(arg) for key, arg in kwargs.items()}
         return self.run(operation, fake_args, fake_kwargs)
 
     def run(self, operation: Any, args: list, kwargs: dict) -> Any:
@@ -143,8 +214,8 @@ class GraphBuilder:
         node = self.add(
             wanted,
             target,
-            tuple(self._argument(arg) for arg in args),
-            tuple((key, self._argument(arg)) for key, arg in kwargs.items()),
+            tuple(self.argument(arg) for arg in args),
+            tuple((key, self.argument(arg)) for key, arg in kwargs.items()),
         )
         if known is not None:
             return known
@@ -154,7 +225,23 @@ class GraphBuilder:
         """Appends a node and returns its name."""
         name = self.fresh(wanted)
         self.nodes.append(Node(name, target, args, kwargs, self.t.here))
+        if self._scopes:
+            self._homes[name] = self._scopes[-1]
         return name
+
+    def add_size(self, tensor: TensorVariable, dim: int) -> str:
+        """Appends a node for a size, where the tensor is: who uses it may be another function."""
+        of = self.tensor_name(tensor)
+        scope = self._homes.get(of)
+        inner, scopes = self.nodes, self._scopes
+        if scope is None:
+            self.nodes, self._scopes = self._outermost, []
+        else:
+            self.nodes, self._scopes = scope.nodes, [scope]
+        try:
+            return self.add_pure("sym_size", "size", (Value(of), dim))
+        finally:
+            self.nodes, self._scopes = inner, scopes
 
     def add_pure(self, wanted: str, target, args: tuple) -> str:
         """Appends a node that is dropped if nothing uses it, and returns its name."""
@@ -173,23 +260,26 @@ class GraphBuilder:
             self._pure.add(node)
             return self.t.new(Symbolic(result, node))
         if isinstance(result, tuple | list):
-            items = []
-            for index, part in enumerate(result):
-                if _belongs_in_graph(part) and part is not None:
-                    item = self.add_pure("getitem", _GETITEM, (Value(node), index))
-                    items.append(self.wrap(part, item))
-                else:
-                    items.append(self.t.wrap_result(part))
+            items = [self._part(part, node, index) for index, part in enumerate(result)]
             if type(result) is list:
                 return self.t.wrap_list(items)
             return self.t.new(TupleVariable(items, cls=type(result)))
+        if type(result) is dict:
+            pairs = {k: (Constant(k), self._part(v, node, k)) for k, v in result.items()}
+            return self.t.new(DictVariable(pairs))
         if result is None:
             return Constant(None)
         raise GraphBreak("torch_refused", f"an operator gave {type(result).__name__}")
 
+    def _part(self, part: Any, node: str, index: Any) -> Variable:
+        """An item of what a node gives."""
+        if _belongs_in_graph(part) and part is not None:
+            return self.wrap(part, self.add_part(node, index))
+        return self.t.wrap_result(part)
+
     # -- arguments ---------------------------------------------------------------------------
 
-    def _fake(self, arg: Variable) -> Any:
+    def fake(self, arg: Variable) -> Any:
         """An argument for running an operator on fakes."""
         arg = self.t.realize(arg) if type(arg) is Lazy else arg
         if isinstance(arg, TensorVariable):
@@ -199,18 +289,18 @@ class GraphBuilder:
         if isinstance(arg, Constant | Known | RangeVariable):
             return arg.constant()
         if isinstance(arg, SliceVariable):
-            return slice(*map(self._fake, arg.items))
+            return slice(*map(self.fake, arg.items))
         if isinstance(arg, TupleVariable):
-            items = tuple(map(self._fake, arg.items))
+            items = tuple(map(self.fake, arg.items))
             return items if arg.cls in (tuple, torch.Size) else arg.constant()
         if isinstance(arg, Sequence):
-            return [self._fake(item) for item in arg.items]
+            return [self.fake(item) for item in arg.items]
         if isinstance(arg, DictVariable):
             self.t.complete(arg)
-            return {key: self._fake(item) for key, (_, item) in arg.items.items()}
+            return {key: self.fake(item) for key, (_, item) in arg.items.items()}
         raise GraphBreak("torch_refused", f"an argument that is a {arg.describe()}")
 
-    def _argument(self, arg: Variable) -> Any:
+    def argument(self, arg: Variable) -> Any:
         """An argument as it stands in a node."""
         arg = self.t.realize(arg) if type(arg) is Lazy else arg
         if isinstance(arg, TensorVariable):
@@ -224,12 +314,12 @@ class GraphBuilder:
         if isinstance(arg, RangeVariable):
             return list(arg.value)
         if isinstance(arg, SliceVariable):
-            return slice(*map(self._argument, arg.items))
+            return slice(*map(self.argument, arg.items))
         if isinstance(arg, TupleVariable):
-            return tuple(map(self._argument, arg.items))
+            return tuple(map(self.argument, arg.items))
         if isinstance(arg, Sequence):
-            return [self._argument(item) for item in arg.items]
-        return {key: self._argument(item) for key, (_, item) in arg.items.items()}
+            return [self.argument(item) for item in arg.items]
+        return {key: self.argument(item) for key, (_, item) in arg.items.items()}
 
     # -- the result --------------------------------------------------------------------------
 
@@ -286,6 +376,8 @@ def _belongs_in_graph(result: Any) -> bool:
         return True
     if isinstance(result, tuple | list):
         return any(_belongs_in_graph(part) and part is not None for part in result)
+    if type(result) is dict:
+        return _belongs_in_graph(list(result.values()))
     return False
 
 

@@ -36,6 +36,10 @@ REASONS: dict[str, tuple[str, str]] = {
     "long_trace": ("the frame takes too many instructions", "loop over fewer Python objects"),
     "bad_arguments": ("the arguments do not fit the function", "the call raises in Python as well"),
     "autograd": ("autograd is run or changed inside the frame", "call backward() outside"),
+    "nested": (
+        "a value made inside a function of the graph is used outside of it",
+        "return it from the function (checkpoint, autograd.Function, cond, ...)",
+    ),
     "torch_function": (
         "the operation overrides or inspects torch's dispatch",
         "use plain tensors here",

@@ -39,6 +39,7 @@ from .rules import (
     function_objects,
     functions,
     hashing,
+    higher_order,
     identities,
     instance_dicts,
     iterators,
@@ -53,6 +54,7 @@ from .rules import (
     symbolic,
     tensors,
     torch_state,
+    transforms,
 )
 from .shapes import History
 from .signals import GraphBreak, Raised, SkipFrame
@@ -69,8 +71,9 @@ from .variables import (
 # Importing these registers their rules.
 RULE_MODULES = (
     attributes, autograd, builtins, deques, enums, exceptions, function_objects, functions,
-    hashing, identities, instance_dicts, iterators, library, mapping_objects, mappings, modules,
-    sequence_objects, sequences, signatures, simple_objects, symbolic, tensors, torch_state,
+    hashing, higher_order, identities, instance_dicts, iterators, library, mapping_objects,
+    mappings, modules, sequence_objects, sequences, signatures, simple_objects, symbolic, tensors,
+    torch_state, transforms,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

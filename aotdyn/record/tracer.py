@@ -195,6 +195,7 @@ class Tracer:
         rebuilt."""
         if self.root is not None:
             variable.origin = self.step
+        self.effects.made(variable)
         if isinstance(variable, ObjectVariable) and not _is_of_torch(variable.cls):
             self.classes.note(variable.cls)
         return variable

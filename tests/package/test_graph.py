@@ -7,7 +7,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aotdyn.package.graph import Graph, GraphInput, Node, Symbol, Value, python_source, values_in
+from aotdyn.package.compilers.fx import graph_module
+from aotdyn.package.graph import (
+    Function,
+    Graph,
+    GraphInput,
+    Node,
+    Symbol,
+    Value,
+    python_source,
+    values_in,
+)
 from aotdyn.package.reference import Import, Literal
 
 X, Y, N = GraphInput("x", "float32"), GraphInput("y", "float32"), GraphInput("n", "int", value="s0")
@@ -29,6 +39,10 @@ def evaluated(graph, values):
     values = dict(values)
 
     def live(arg):
+        if isinstance(arg, Function):
+            params = tuple(map(tensor, arg.params))
+            body = Graph(params, arg.nodes, [v.name for v in arg.result])
+            return lambda *args: evaluated(body, zip(arg.params, args))
         if isinstance(arg, Value):
             return values[arg.name]
         if isinstance(arg, tuple | list):
@@ -57,6 +71,13 @@ def executed(graph, values):
 
 def chain(*nodes, inputs=(X, Y, N), outputs=None):
     return Graph(inputs, nodes, outputs or (nodes[-1].name,))
+
+
+CHOICE = Import("aotdyn.package.operators", "conditional")
+
+
+def tensor(name):
+    return GraphInput(name, "float32")
 
 
 def op(name, target, *args, **kwargs):
@@ -129,6 +150,18 @@ GRAPHS = {
     ),
     "result that nobody uses": chain(op("a", py("add"), x, 1), op("b", "add_", y, 0)),
     "no operation": chain(op("a", "clone", x), outputs=("a", "a", "n")),
+    "functions inside": chain(
+        op("p", py("gt"), n, 3),
+        op("a", CHOICE, Value("p"),
+           Function(("x", "y"), (op("u", py("add"), x, y),), (Value("u"), y)),
+           Function(("x", "y"), (op("v", CHOICE, True, Function(("x",), (), (x,)),
+                                    Function(("x",), (op("w", "neg", x),), (Value("w"),)), (x,)),
+                                 op("z", py("getitem"), Value("v"), 0)),
+                    (Value("z"), x)), (x, y)),
+        op("b", py("getitem"), Value("a"), 0),
+        op("c", py("getitem"), Value("a"), 1),
+        outputs=("b", "c"),
+    ),
     "no output": Graph((X,), (op("a", "clone", x),), ()),
     "nothing": Graph((), (), ()),
 }  # fmt: skip
@@ -189,7 +222,7 @@ def test_the_text():
         "    pow_1 = sub ** 2; sub = None\n"
         "    z = pow_1.sum(); pow_1 = None\n"
         "    relu = relu_1(z)\n"
-        "    return (relu, z, )\n"
+        "    return (relu, z)\n"
     )
     assert names == {"relu_1": Import("torch.nn.functional", "relu")}
 
@@ -260,6 +293,13 @@ def test_any_chain_computes_what_its_nodes_say(steps, data):
     outputs = tuple(data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3)))
     graph = Graph((X, Y), tuple(nodes), outputs)
     assert same(executed(graph, INPUTS), evaluated(graph, INPUTS))
+
+
+@pytest.mark.parametrize("name", ["operators", "functions inside", "no operation"])
+def test_the_module_computes_what_the_nodes_say(name):
+    graph = GRAPHS[name]
+    made = graph_module(graph)(*(INPUTS[item.name] for item in graph.inputs))
+    assert same(made, evaluated(graph, INPUTS))
 
 
 def test_values_in():

@@ -1,31 +1,43 @@
 """A graph as a torch.fx GraphModule, for custom backends and Inductor."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.fx
 
 from ..errors import AotdynError
-from ..graph import Graph, Value
+from ..graph import Function, Graph, Node, Value
 from ..reference import Import, Literal, Reference
 from ..resolve import resolve_import
 
 
 def graph_module(graph: Graph) -> torch.fx.GraphModule:
-    """The graph with a placeholder per input and one tuple as output."""
+    """The graph with a placeholder per input and one tuple as output. Functions are modules of
+    the same kind inside of it."""
+    params = [item.name for item in graph.inputs]
+    return _module(params, graph.nodes, tuple(map(Value, graph.outputs)))
+
+
+def _module(params: Sequence[str], nodes: Sequence[Node], result: Any) -> torch.fx.GraphModule:
     made = torch.fx.Graph()
-    values: dict[str, torch.fx.Node] = {}
-    for item in graph.inputs:
-        values[item.name] = made.placeholder(item.name)
-    for node in graph.nodes:
-        args = tuple(_argument(arg, values) for arg in node.args)
-        kwargs = {key: _argument(arg, values) for key, arg in node.kwargs}
+    root = torch.nn.Module()
+    values = {name: made.placeholder(name) for name in params}
+
+    def function(each: Function) -> torch.fx.Node:
+        name = f"function_{len(root._modules)}"
+        root.add_module(name, _module(each.params, each.nodes, each.result))
+        return made.get_attr(name)
+
+    for node in nodes:
+        args = tuple(_argument(arg, values, function) for arg in node.args)
+        kwargs = {key: _argument(arg, values, function) for key, arg in node.kwargs}
         if isinstance(node.target, str):
             values[node.name] = made.call_method(node.target, args, kwargs)
         else:
             values[node.name] = made.call_function(_object(node.target), args, kwargs)
-    made.output(tuple(values[name] for name in graph.outputs))
-    return torch.fx.GraphModule(torch.nn.Module(), made)
+    made.output(_argument(result, values, function))
+    return torch.fx.GraphModule(root, made)
 
 
 def _object(reference: Reference) -> Any:
@@ -36,17 +48,22 @@ def _object(reference: Reference) -> Any:
     raise AotdynError(f"a graph cannot refer to a {type(reference).__name__}")
 
 
-def _argument(arg: Any, values: dict[str, torch.fx.Node]) -> Any:
+def _argument(arg: Any, values: dict[str, torch.fx.Node], function: Callable) -> Any:
+    def convert(part: Any) -> Any:
+        return _argument(part, values, function)
+
     if isinstance(arg, Value):
         return values[arg.name]
     if isinstance(arg, tuple):
-        return tuple(_argument(part, values) for part in arg)
+        return tuple(map(convert, arg))
     if isinstance(arg, list):
-        return [_argument(part, values) for part in arg]
+        return list(map(convert, arg))
     if isinstance(arg, dict):
-        return {key: _argument(part, values) for key, part in arg.items()}
+        return {key: convert(part) for key, part in arg.items()}
     if isinstance(arg, slice):
-        return slice(*(_argument(part, values) for part in (arg.start, arg.stop, arg.step)))
+        return slice(*map(convert, (arg.start, arg.stop, arg.step)))
+    if isinstance(arg, Function):
+        return function(arg)
     if isinstance(arg, Reference):
         return _object(arg)
     return arg

@@ -1,14 +1,16 @@
-"""`torch.autograd.Function` where no gradient is recorded."""
-
-import torch
+"""`torch.autograd.Function`, without what C does around it."""
 
 
 class Context:
-    """What `forward` gets as its context; nobody will ask for what it keeps."""
+    """What `forward` and `backward` get as their context. Its attributes have the names that they
+    have in C, where those a program sets cannot clash with them either."""
 
     def __init__(self, needs_input_grad):
         self.needs_input_grad = needs_input_grad
         self.to_save = ()
+        self.dirty_tensors = ()
+        self.non_differentiable = ()
+        self.materialize_grads = True
 
     def save_for_backward(self, *tensors):
         self.to_save = tensors
@@ -16,24 +18,24 @@ class Context:
     def save_for_forward(self, *tensors):
         pass
 
+    def mark_dirty(self, *tensors):
+        self.dirty_tensors = tensors
+
     def mark_non_differentiable(self, *tensors):
-        pass
+        self.non_differentiable = tensors
 
     def set_materialize_grads(self, value):
-        pass
+        self.materialize_grads = value
 
     @property
     def saved_tensors(self):
         return self.to_save
 
 
-def apply_without_grad(cls, has_setup, args):
-    """`cls.apply(*args)`; has_setup: whether the class has a `setup_context` of its own."""
-    ctx = Context((False,) * len(args))
-    with torch.no_grad():
-        if has_setup:
-            result = cls.forward(*args)
-            cls.setup_context(ctx, args, result)
-        else:
-            result = cls.forward(ctx, *args)
+def run_forward(cls, ctx, has_setup, args):
+    """What `cls.forward` gives; has_setup: whether the class has a `setup_context` of its own."""
+    if not has_setup:
+        return cls.forward(ctx, *args)
+    result = cls.forward(*args)
+    cls.setup_context(ctx, args, result)
     return result

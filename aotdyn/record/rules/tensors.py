@@ -135,11 +135,7 @@ def _size(t, self: TensorVariable, dim: int) -> Variable:
     if type(value) is int:
         return Constant(value)
 
-    def make() -> str:
-        node = t.graph.add_pure("sym_size", "size", (Value(t.graph.tensor_name(self)), dim))
-        return node
-
-    return t.new(Symbolic(value, make=make))
+    return t.new(Symbolic(value, make=lambda: t.graph.add_size(self, dim)))
 
 
 @rule(torch.Tensor.size, TensorVariable)

@@ -1,0 +1,432 @@
+"""Gradients: `autograd.Function` and checkpointed regions in the graph, with what their backward
+gives; recorded, and served from a package."""
+
+import pytest
+import torch
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
+
+import aotdyn
+
+
+class Square(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * x * g
+
+
+class Affine(Function):
+    @staticmethod
+    def forward(ctx, x, w, b=None, scale=2.0):
+        ctx.save_for_backward(x, w, b)
+        ctx.scale, ctx.shape = scale, x.shape
+        y = x @ w.t()
+        return (y if b is None else y + b) * scale
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w, b = ctx.saved_tensors
+        g = g * ctx.scale
+        into_x = (g @ w).view(ctx.shape) if ctx.needs_input_grad[0] else None
+        into_b = g.sum(0) if b is not None and ctx.needs_input_grad[2] else None
+        return into_x, g.t() @ x, into_b, None
+
+
+class Several(Function):
+    @staticmethod
+    def forward(ctx, x):
+        y, positive = x.exp(), x > 0
+        ctx.save_for_backward(y)
+        ctx.mark_non_differentiable(positive)
+        return y, positive, 3
+
+    @staticmethod
+    def backward(ctx, g, _, __):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+
+class Tenfold(Function):
+    """Returns its argument."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 10
+
+
+class InPlace(Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.mul_(3)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+
+class NewStyle(Function):
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.x, ctx.y = inputs
+        ctx.output = output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        return g * ctx.y, g * ctx.x + 0 * ctx.output
+
+
+class Transposed(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.t()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.t()
+
+
+class Viewing(Function):
+    """Its backward needs a gradient that is contiguous, as that of a sum is not."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.contiguous().view(-1).flip(0).view(g.shape)
+
+
+class Outer(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return Square.apply(x) + 1
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return Square.apply(x) * g
+
+
+class Chatty(Function):
+    calls = []
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        Chatty.calls.append(tuple(g.shape))
+        return g * 2
+
+
+def square(x):
+    return Square.apply(x).sum() + Square.apply(x * 2).sum()
+
+
+def affine(x, w, b):
+    return Affine.apply(x, w, b).relu()
+
+
+def affine_without(x, w):
+    return Affine.apply(x.detach(), w)
+
+
+def several(x):
+    y, positive, count = Several.apply(x)
+    return y * positive * count
+
+
+def tenfold(x):
+    return Tenfold.apply(x) * 2
+
+
+def in_place(x):
+    y = x * 1
+    z = InPlace.apply(y)
+    return z + y
+
+
+def new_style(x):
+    return NewStyle.apply(x, x) + NewStyle.apply(x, x * 2)
+
+
+def transposed(x):
+    return Transposed.apply(x) @ x
+
+
+def viewing(x):
+    return Viewing.apply(x) * 1
+
+
+def twice(x):
+    return Square.apply(Square.apply(x))
+
+
+def outer(x):
+    return Outer.apply(x)
+
+
+layer = torch.nn.Linear(3, 3)
+drop = torch.nn.Dropout(0.5)
+norm = torch.nn.BatchNorm1d(3)
+
+
+def region(x):
+    return checkpoint(lambda v: (v * 2).relu().exp(), x, use_reentrant=False)
+
+
+def region_with_random(x):
+    return checkpoint(lambda v: drop(layer(v)).relu(), x, use_reentrant=True) + x
+
+
+def region_with_buffers(x):
+    made = checkpoint(
+        lambda v, k=1: (norm(v), [v, v * k], None), x, use_reentrant=False, k=x.shape[0]
+    )
+    return made[0] * made[1][1]
+
+
+def region_in_region(x):
+    def inner(v):
+        return checkpoint(torch.sin, v * 2, use_reentrant=False).exp()
+
+    return checkpoint(inner, x, use_reentrant=False)
+
+
+def region_of_function(x):
+    return checkpoint(Square.apply, x, use_reentrant=False)
+
+
+def mapped(x):
+    return torch.vmap(lambda row: row.sum() * row)(x)
+
+
+def mapped_twice(x):
+    each = torch.vmap(lambda a, b: (a * b).sum(), in_dims=(None, 0))
+    return torch.vmap(each, in_dims=(0, None), out_dims=1)(x, x * 2)
+
+
+def mapped_structure(x):
+    def each(d, k):
+        return {"a": d["x"] * k, "b": (d["y"].sum(),)}
+
+    made = torch.vmap(each, in_dims=({"x": 0, "y": 1}, None))({"x": x, "y": x}, x[0])
+    return made["a"] + made["b"][0]
+
+
+def mapped_mask(x):
+    def mask(i, j):
+        return (i <= j) & (x[i, j] > 0)
+
+    rows = torch.vmap(torch.vmap(mask, in_dims=(None, 0)), in_dims=(0, None))
+    return rows(torch.arange(x.shape[0]), torch.arange(x.shape[1])) * x
+
+
+def gradient_of(x):
+    def loss(p, v):
+        return (v @ p["w"] + p["b"]).pow(2).mean()
+
+    grads, value = torch.func.grad_and_value(loss)({"w": x, "b": x[0]}, x * 2)
+    return grads["w"] * grads["b"] * value
+
+
+def per_sample(x):
+    each = torch.func.grad(lambda p, v: (v @ p).sin().sum())
+    return torch.vmap(each, in_dims=(None, 0))(x, x * 2)
+
+
+def jacobians(x):
+    return torch.func.jacrev(lambda v: v.sin() * v.sum())(x[0]) @ torch.func.hessian(
+        lambda v: v.pow(3).sum()
+    )(x[0])
+
+
+WHOLE = {
+    square: [(3,)],
+    affine: [(2, 3), (4, 3), (4,)],
+    affine_without: [(2, 3), (4, 3)],
+    several: [(4,)],
+    tenfold: [(3,)],
+    in_place: [(3,)],
+    new_style: [(3,)],
+    transposed: [(3, 3)],
+    viewing: [(2, 3)],
+    twice: [(3,)],
+    outer: [(3,)],
+    region: [(3, 3)],
+    region_with_random: [(3, 3)],
+    region_with_buffers: [(3, 3)],
+    region_in_region: [(3, 3)],
+    region_of_function: [(3, 3)],
+    mapped: [(3, 3)],
+    mapped_twice: [(3, 3)],
+    mapped_structure: [(3, 3)],
+    mapped_mask: [(3, 3)],
+    gradient_of: [(3, 3)],
+    per_sample: [(3, 3)],
+    jacobians: [(3, 3)],
+}
+
+
+def outcome(call, shapes):
+    """The result, the gradients of all that has them, and the buffers."""
+    torch.manual_seed(0)
+    args = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    leaves = [*args, *layer.parameters(), *norm.parameters()]
+    for leaf in leaves:
+        leaf.grad = None
+    norm.reset_running_stats()
+    result = call(*args)
+    result.sum().backward()
+    return [result, *(leaf.grad for leaf in leaves), norm.running_mean, norm.num_batches_tracked]
+
+
+def assert_equal(expected, actual):
+    assert [e is None for e in expected] == [a is None for a in actual]
+    for e, a in zip(expected, actual):
+        assert e is None or torch.equal(e, a)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("program", WHOLE, ids=lambda f: f.__name__)
+def test_gradients(program, dynamic, tmp_path):
+    shapes = WHOLE[program]
+    expected = outcome(program, shapes)
+    with aotdyn.record(tmp_path / "a.rec"):
+        traced = aotdyn.compile(program, backend="eager", fullgraph=True, dynamic=dynamic)
+        assert_equal(expected, outcome(traced, shapes))
+    aotdyn.pack([tmp_path / "a.rec"], tmp_path / "a.pkg")
+    with aotdyn.load(tmp_path / "a.pkg", on_miss="error"):
+        served = aotdyn.compile(program, backend="eager", fullgraph=True, dynamic=dynamic)
+        assert_equal(expected, outcome(served, shapes))
+
+
+def second_order(call):
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (first,) = torch.autograd.grad(call(x).sum(), x, create_graph=True)
+    return torch.autograd.grad(first.sum(), x)[0]
+
+
+@pytest.mark.parametrize("program", [square, several, twice, outer, region])
+def test_second_derivatives(program):
+    traced = aotdyn.compile(program, backend="eager", fullgraph=True)
+    assert torch.equal(second_order(program), second_order(traced))
+
+
+def once(x):
+    return NewStyle.apply(x, x).pow(2)
+
+
+def test_no_second_derivative_where_backward_is_marked():
+    traced = aotdyn.compile(once, backend="eager", fullgraph=True)
+    x = torch.ones(3, requires_grad=True)
+    for call in (once, traced):
+        (first,) = torch.autograd.grad(call(x).sum(), x, create_graph=True)
+        with pytest.raises(RuntimeError, match="once_differentiable"):
+            first.sum().backward()
+
+
+def chatty(x):
+    return Chatty.apply(x) + 1
+
+
+def counted_region(x):
+    seen = []
+
+    def inner(v):
+        seen.append(v.shape)
+        return v.exp()
+
+    return checkpoint(inner, x, use_reentrant=False) * len(seen)
+
+
+def leaking_region(x):
+    kept = []
+
+    def inner(v):
+        return (kept := [v.exp()])[0].sin()
+
+    return checkpoint(inner, x, use_reentrant=False), kept
+
+
+def leaking_function(x):
+    class Keeper:
+        value = None
+
+    keeper = Keeper()
+
+    def inner(v):
+        keeper.value = v.exp()
+        return keeper.value.sin()
+
+    return checkpoint(inner, x, use_reentrant=False) + keeper.value
+
+
+def test_what_runs_in_backward_is_not_run_before():
+    Chatty.calls.clear()
+    x = torch.ones(2, requires_grad=True)
+    result = aotdyn.compile(chatty, backend="eager")(x)
+    assert Chatty.calls == []
+    result.sum().backward()
+    assert Chatty.calls == [(2,)]
+
+
+@pytest.mark.parametrize("program", [counted_region, leaking_region, leaking_function])
+def test_regions_that_reach_outside_are_right(agree, program):
+    agree(program, (torch.randn(3, requires_grad=True),), package=False)
+
+
+def random_in_map(x):
+    return torch.vmap(lambda row: row * torch.rand(1), randomness="different")(x)
+
+
+def refused_in_map(x):
+    return torch.vmap(lambda row: row * torch.rand(1))(x)
+
+
+def item_in_map(x):
+    return torch.vmap(lambda row: row.sum().item())(x)
+
+
+def returned_map(x):
+    each = torch.vmap(torch.sin)
+    return each, each(x)
+
+
+def forward_mode(x):
+    return torch.func.jvp(torch.sin, (x,), (x,))
+
+
+def pulled_back(x):
+    y, pull = torch.func.vjp(torch.sin, x)
+    return pull(y)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [random_in_map, refused_in_map, item_in_map, returned_map, forward_mode, pulled_back],
+    ids=lambda f: f.__name__,
+)
+def test_transforms_are_right(agree, program):
+    agree(program, (torch.randn(3, 3),))
