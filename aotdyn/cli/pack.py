@@ -33,6 +33,13 @@ import click
     help="Vector instructions to compile for; all unless given. Can be given more than once.",
 )
 @click.option(
+    "--import",
+    "imports",
+    multiple=True,
+    metavar="MODULE",
+    help="A module or file that registers operators which the program calls, if it is not found.",
+)
+@click.option(
     "--option",
     "settings",
     multiple=True,
@@ -44,12 +51,15 @@ def command(
     output: Path,
     targets: tuple[str, ...],
     isas: tuple[str, ...],
+    imports: tuple[str, ...],
     settings: tuple[str, ...],
 ) -> None:
     """Merge recordings and compile them into one package, for `aotdyn run` and aotdyn.load."""
     options = dict(map(_setting, settings))
     if isas:
         options["isas"] = isas
+    if imports:
+        options["imports"] = imports
     import aotdyn  # here, because it brings torch along
 
     with _Progress() as progress:

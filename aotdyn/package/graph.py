@@ -89,6 +89,8 @@ class Graph:
     grad: whether gradients were enabled while it was recorded. relations: texts over the
     symbols that the guards make sure of. state: that of the process where the graph begins, as
     `process_state` gives it: under another one the same operations compute something else.
+    providers: what registers the operators that are not torch's own; see `providers.py`. Not part
+    of the graph's identity.
     """
 
     inputs: tuple[GraphInput, ...]
@@ -98,6 +100,7 @@ class Graph:
     relations: tuple[str, ...] = ()
     grad: bool = True
     state: str = ""
+    providers: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> str:
@@ -112,6 +115,25 @@ class Graph:
             self.state,
         )
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def torch_names(graph: Graph) -> list[str]:
+    """The names under torch that a graph's nodes call, at any depth."""
+    found: list[str] = []
+    todo: list[Any] = list(graph.nodes)
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Node):
+            if isinstance(part.target, Import) and part.target.module == "torch":
+                found.append(part.target.qualname)
+            todo += (*part.args, *(value for _, value in part.kwargs))
+        elif isinstance(part, Function):
+            todo += part.nodes
+        elif isinstance(part, list | tuple):
+            todo += part
+        elif isinstance(part, dict):
+            todo += part.values()
+    return found
 
 
 INFIX = {

@@ -67,6 +67,20 @@ class Constant:
     size: tuple[int, ...]
 
 
+# The types that a kernel's arguments can have, besides "tensor".
+KERNEL_TYPES = ("int64_t", "int32_t", "double", "float", "bool")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function of the library that the artifact's text calls. name: in the text. symbol: in the
+    library. types: of the arguments, each of KERNEL_TYPES or "tensor"."""
+
+    name: str
+    symbol: str
+    types: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """library: the name of the library's contents, the same for all its vector ISAs.
@@ -77,7 +91,8 @@ class Plan:
     number. grad_mode: what the graph leaves gradient mode at, if it changes it. autocast: whether
     autocast was on. mutates: whether any input is changed, so that inputs must not overlap.
     external: whether operators are called through torch's dispatcher, described in the library's
-    file of the same name with the suffix `.json`.
+    file of the same name with the suffix `.json`. python: the parts are functions of the artifact's
+    text, which calls `kernels`; they have no numbers in the library.
     """
 
     library: str
@@ -96,6 +111,8 @@ class Plan:
     autocast: bool = False
     mutates: tuple[int, ...] = ()
     external: bool = False
+    python: bool = False
+    kernels: tuple[Kernel, ...] = ()
 
     @property
     def trains(self) -> bool:
@@ -108,6 +125,7 @@ PLANS: dict[str, type] = {
     "updated": Updated,
     "memory_layout": Layout,
     "graph_constant": Constant,
+    "kernel": Kernel,
 }
 _CODEC = Codec(PLANS)
 

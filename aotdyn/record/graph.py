@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,7 +15,8 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from ..package.graph import Graph, GraphInput, Node, Value, values_in
+from ..package.graph import Graph, GraphInput, Node, Value, torch_names, values_in
+from ..package.providers import providers_of
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, Size, Source
 from .graph_ops import method_name
@@ -336,7 +338,9 @@ class GraphBuilder:
             used.update(values_in((node.args, dict(node.kwargs))))
         inputs = tuple(spec for name, (spec, _) in self.inputs.items() if name in used)
         symbols, relations = self.t.shapes.facts()
-        return Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad, state)
+        graph = Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad, state)
+        providers = providers_of(torch_names(graph))
+        return replace(graph, providers=providers) if providers else graph
 
     def _needed(self, used: set[str]) -> list[Node]:
         kept: list[Node] = []

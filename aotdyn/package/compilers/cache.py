@@ -133,12 +133,21 @@ class Cache:
         return self.folder / kind / key[:2] / key[2:]
 
     def _entries(self) -> list[tuple[float, int, Path]]:
-        """(last use, size, path) of each."""
+        """(last use, size, path) of each. What other processes remove meanwhile is left out."""
         found = []
-        for path in self.folder.glob("*/??/*"):
-            if path.relative_to(self.folder).parts[0] == "locks":
+        for kind in self._folders(self.folder):
+            if kind.name == "locks" or kind.name.startswith(".new-"):
                 continue
-            with contextlib.suppress(OSError):
-                status = path.stat()
-                found.append((status.st_mtime, status.st_size, path))
+            for group in self._folders(kind):
+                with contextlib.suppress(FileNotFoundError):
+                    for path in os.scandir(group):
+                        with contextlib.suppress(OSError):
+                            status = path.stat()
+                            found.append((status.st_mtime, status.st_size, Path(path.path)))
         return found
+
+    def _folders(self, folder: Path) -> list[Path]:
+        try:
+            return [Path(each.path) for each in os.scandir(folder) if each.is_dir()]
+        except FileNotFoundError:
+            return []

@@ -8,7 +8,7 @@ import torch
 from ...package.archive import Artifact
 from ...package.errors import PackageError
 from ...package.plan import Constant, Plan, plan_from_bytes
-from .library import load_parts
+from .library import library_path, load_parts
 from .results import Results, is_plain
 from .training import training_call
 
@@ -36,15 +36,24 @@ def load_graph(artifact: Artifact, eager: Callable[[], Callable[..., tuple]]) ->
 
 def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
     """The functions that the artifact's text defines."""
-    runs = load_parts(plan, artifact.files)
     names: dict[str, Any] = {
-        "run_forward": runs[0],
-        "run_backward": runs[-1],
+        **_runs(plan, artifact),
         "constants": [_constant(c, artifact.files[c.file]) for c in plan.constants],
         "sized": _sized,
     }
     exec(compile(artifact.text, f"<aotdyn {artifact.target} graph>", "exec"), names)
     return names
+
+
+def _runs(plan: Plan, artifact: Artifact) -> dict[str, Any]:
+    """What the text calls: whole parts in machine code, or kernels and operators."""
+    if not plan.python:
+        runs = load_parts(plan, artifact.files)
+        return {"run_forward": runs[0], "run_backward": runs[-1]}
+    # Not at the top: few packages have such graphs.
+    from .python_parts import python_names
+
+    return python_names(plan, library_path(plan, artifact.files))
 
 
 _BYTE = torch.zeros(1, dtype=torch.uint8)

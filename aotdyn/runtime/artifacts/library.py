@@ -42,9 +42,7 @@ def load_parts(plan: Plan, files: Mapping[str, Any]) -> list[Callable[[Any], lis
 
     Nothing is checked when they are called. Raises PackageError if the library does not load.
     """
-    isa = pick_isa(files)
-    external = bytes(files["external.json"]) if plan.external else b""
-    path = _path(f"{plan.library}-{isa}", files[f"{isa}.so"], external)
+    path = library_path(plan, files)
     parts = [plan.forward] + ([plan.backward] if plan.trains else [])
     runner = torch._C._aoti.AOTIModelContainerRunnerCpu
     try:
@@ -53,6 +51,13 @@ def load_parts(plan: Plan, files: Mapping[str, Any]) -> list[Callable[[Any], lis
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0]
         raise PackageError(f"the library does not load here: {reason[:200]}") from error
+
+
+def library_path(plan: Plan, files: Mapping[str, Any]) -> str:
+    """Where the library of a graph can be loaded from; always the same place."""
+    isa = pick_isa(files)
+    external = bytes(files["external.json"]) if plan.external else b""
+    return _path(f"{plan.library}-{isa}", files[f"{isa}.so"], external)
 
 
 def _path(key: str, data: bytes | memoryview, external: bytes) -> str:

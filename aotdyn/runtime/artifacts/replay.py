@@ -16,7 +16,8 @@ import torch
 from ...package.archive import Artifact
 from ...package.compilers.worker import serve
 from ...package.errors import PackageError
-from ...package.graph import Graph, GraphInput, python_source
+from ...package.graph import Graph, GraphInput, python_source, torch_names
+from ...package.providers import NotRegistered, load_providers
 from ...package.schema import decode_record
 from ...package.state import process_state_is
 from ...package.values import decode, encode, from_bytes, to_bytes
@@ -71,11 +72,12 @@ def handle(data: bytes) -> bytes:
         answer = None
     else:
         try:
+            load_providers(graph.providers, torch_names(graph))
             with process_state_is(graph.state):
                 replay(graph, artifact)
         except NotContiguous as error:
             answer = error.index
-        except (Mismatch, PackageError) as error:
+        except (Mismatch, PackageError, NotRegistered) as error:
             answer = str(error)
         except Exception as error:
             answer = f"running it: {type(error).__name__}: {str(error)[:160]}"

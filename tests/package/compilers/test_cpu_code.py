@@ -119,19 +119,22 @@ def test_options():
     assert options == Options(("avx2",), fallback_random=False, inductor={"max_autotune": True})
     with pytest.raises(AotdynError, match="avx512, avx2, scalar"):
         Options.of({"isas": ["mmx"]})
+    with pytest.raises(AotdynError, match="container, python"):
+        Options.of({"ways": ["by hand"]})
     check_targets(["eager", "cpu"])
 
 
 def test_jobs_are_data(samples):
-    job, options = Job(samples.GRAPH), Options()
-    assert job_from_bytes(job_to_bytes(job, options)) == (job, options)
+    job, options = Job(samples.GRAPH), Options(ways=("python",))
+    assert job_from_bytes(job_to_bytes(job, options, "python")) == (job, options, "python")
     keys = {
-        job_key(job, options),
-        job_key(Job(replace(samples.GRAPH, state="other")), options),
-        job_key(job, Options(threads=1)),
-        job_key(Job(Graph((), (), ())), options),
+        job_key(job, Options(), "container"),
+        job_key(job, Options(), "python"),
+        job_key(Job(replace(samples.GRAPH, state="other")), Options(), "container"),
+        job_key(job, Options(threads=1), "container"),
+        job_key(Job(Graph((), (), ())), Options(), "container"),
     }
-    assert len(keys) == 4
+    assert len(keys) == 5
 
 
 def test_plans_are_data():

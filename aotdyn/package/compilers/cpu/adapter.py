@@ -70,6 +70,8 @@ def _input(how: tuple, first: int) -> str:
     kind, value = how
     if kind == "input":
         return f"a[{value}]"
+    if kind == "int":
+        return value
     return f"constants[{first + value}]" if kind == "constant" else f"sized({value})"
 
 

@@ -14,7 +14,8 @@ import torch
 
 from ...archive import Artifact
 from ...graph import Graph
-from ...plan import NEW, Output, plan_to_bytes
+from ...plan import NEW, plan_to_bytes
+from ...providers import named_provider
 from .. import Built, Job, Progress
 from ..cache import Cache, digest
 from ..worker import WorkerDied, Workers
@@ -32,17 +33,72 @@ from .refusal import Refused
 from .toolchain import HERE, Source, Toolchain, needs
 
 TARGET = "cpu"
-OWN = "container"
+
+@dataclass(frozen=True)
+class _Try:
+    """A graph and the ways that are left for it. reasons: why those before were not open to it."""
+
+    job: Job
+    ways: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def way(self) -> str:
+        return self.ways[0]
+
+    @property
+    def why(self) -> str:
+        """Why it is not compiled in the first way, "" if it is."""
+        return "; ".join(dict.fromkeys(self.reasons))
+
+    def next(self, reason: str) -> "_Try":
+        """The graph in the next way. Raises Refused with all reasons if there is none."""
+        reasons = (*self.reasons, reason)
+        if len(self.ways) == 1:
+            raise Refused("; ".join(dict.fromkeys(reasons)))
+        return _Try(self.job, self.ways[1:], reasons)
+
+    def after(self, reason: str, built: Built) -> list["_Try"]:
+        """What is to be tried next, if anything; else the graph is among the refusals."""
+        try:
+            return [self.next(reason)]
+        except Refused as error:
+            built.refusals[self.job.graph.id] = str(error)
+            return []
+
 
 @dataclass
 class _Compiled:
-    """A graph whose parts are object files: for each part that of the wrapper, and by ISA that of
-    the kernels."""
+    """A graph whose parts are object files: for each part that of the wrapper, if it is C++, and by
+    ISA that of the kernels."""
 
-    job: Job
+    attempt: _Try
     lowered: Lowered
-    wrappers: list[Path]
+    wrappers: list[Path | None]
     kernels: list[dict[str, Path]]
+
+    @property
+    def job(self) -> Job:
+        return self.attempt.job
+
+
+@dataclass
+class _Started:
+    """A graph that the compiler is at work on."""
+
+    attempt: _Try
+    lowered: Lowered
+    wrappers: list[Future | None]
+    kernels: list[dict[str, Future]]
+
+    def wait(self) -> _Compiled:
+        """Raises Refused if the compiler did not take one of the texts."""
+        return _Compiled(
+            self.attempt,
+            self.lowered,
+            [future and future.result() for future in self.wrappers],
+            [{isa: future.result() for isa, future in part.items()} for part in self.kernels],
+        )
 
 
 def build_graphs(
@@ -71,65 +127,102 @@ class Builder:
         self.workers.close()
 
     def build(self, jobs: Sequence[Job], progress: Progress | None = None) -> Built:
-        """Compiles graphs; what cannot be compiled is in `refusals`."""
+        """Compiles graphs, each in the first of the ways that takes it and passes the gate; what
+        cannot be compiled is in `refusals`."""
         built = Built()
-        compiled = self._compile_all(jobs, built, progress or (lambda *_: None))
+        tries = [_Try(self._with_imports(job), self.options.ways) for job in jobs]
+        compiled = self._compile_all(tries, built, progress or (lambda *_: None))
         while compiled:
             artifacts = self._link(compiled)
             failed = check_artifacts(artifacts, self.options.isas, self.cache)
             if not failed:
-                for entry in compiled:
-                    id = entry.job.graph.id
-                    built.artifacts[id] = artifacts[id][1]
-                    built.notes[id] = _notes(entry.lowered)
-                built.needs = _needs(built.artifacts.values())
-                here = runnable_here()
-                unseen = [isa for isa in self.options.isas if isa not in here]
-                if unseen:
-                    built.remarks.append(
-                        f"code for {', '.join(unseen)} was not tried: this machine cannot run it"
-                    )
+                self._finish(compiled, artifacts, built)
                 break
-            compiled = [entry for entry in compiled if _mended(entry, failed, built)]
+            kept, again = _sorted(compiled, failed, built)
+            compiled = kept + self._compile_all(again, built, lambda *_: None)
         self.cache.trim()
         return built
+
+    def _with_imports(self, job: Job) -> Job:
+        """What the user names comes before what has been found out."""
+        graph = job.graph
+        if not (graph.providers and self.options.imports):
+            return job
+        named = tuple(map(named_provider, self.options.imports))
+        return replace(job, graph=replace(graph, providers=named + graph.providers))
+
+    def _finish(
+        self, compiled: list[_Compiled], artifacts: dict[str, tuple[Job, Artifact]], built: Built
+    ) -> None:
+        for entry in compiled:
+            id = entry.job.graph.id
+            built.artifacts[id] = artifacts[id][1]
+            built.notes[id] = _notes(entry)
+        built.needs = _needs(built.artifacts.values())
+        here = runnable_here()
+        unseen = [isa for isa in self.options.isas if isa not in here]
+        if unseen:
+            built.remarks.append(
+                f"code for {', '.join(unseen)} was not tried: this machine cannot run it"
+            )
 
     # -- graphs -> object files ----------------------------------------------------------------
 
     def _compile_all(
-        self, jobs: Sequence[Job], built: Built, progress: Progress
+        self, tries: list[_Try], built: Built, progress: Progress
     ) -> list[_Compiled]:
+        """Compiles graphs; one whose code the compiler does not take is tried again."""
         found: list[_Compiled] = []
+        while tries:
+            tries = self._compile_round(tries, found, built, progress)
+        return found
+
+    def _compile_round(
+        self, tries: list[_Try], found: list[_Compiled], built: Built, progress: Progress
+    ) -> list[_Try]:
+        again: list[_Try] = []
         with (
             ThreadPoolExecutor(self.count) as lowering,
             ThreadPoolExecutor(self.count) as compiling,
         ):
             pending = [
-                (job, lowering.submit(self._compile_graph, job, compiling)) for job in jobs
+                (each.job, lowering.submit(self._compile_graph, each, compiling)) for each in tries
             ]
             try:
                 for done, (job, future) in enumerate(pending):
-                    progress(done, len(jobs), described(job.graph))
+                    progress(done, len(tries), described(job.graph))
                     try:
-                        found.append(_finished(*future.result()))
-                    except (Refused, WorkerDied) as error:
+                        started = future.result()
+                    except Refused as error:
                         built.refusals[job.graph.id] = str(error)
+                        continue
+                    try:
+                        found.append(started.wait())
+                    except Refused as error:
+                        again += started.attempt.after(str(error), built)
             except BaseException:
                 for _, future in pending:
                     future.cancel()
                 self.workers.close()
                 raise
-        progress(len(jobs), len(jobs), "")
-        return found
+        progress(len(tries), len(tries), "")
+        return again
 
-    def _compile_graph(
-        self, job: Job, compiling: ThreadPoolExecutor
-    ) -> tuple[Job, Lowered, list[Future], list[dict[str, Future]]]:
-        """Lowers a graph and starts the compiler on its parts."""
-        lowered = self._lower(job)
+    def _compile_graph(self, attempt: _Try, compiling: ThreadPoolExecutor) -> _Started:
+        """Lowers a graph in the first way that takes it, and starts the compiler on its parts.
+        Raises Refused if none does."""
+        while True:
+            try:
+                lowered = self._lower(attempt)
+                break
+            except (Refused, WorkerDied) as error:
+                attempt = attempt.next(str(error))
         wrappers, kernels = [], []
         for part in lowered.parts:
-            wrappers.append(compiling.submit(self.toolchain.compile, Source(part.wrapper)))
+            if part.wrapper:
+                wrappers.append(compiling.submit(self.toolchain.compile, Source(part.wrapper)))
+            else:
+                wrappers.append(None)
             kernels.append(
                 {
                     isa: compiling.submit(self.toolchain.compile, Source(text, ISAS[isa]))
@@ -137,13 +230,17 @@ class Builder:
                     if text
                 }
             )
-        return job, lowered, wrappers, kernels
+        return _Started(attempt, lowered, wrappers, kernels)
 
-    def _lower(self, job: Job) -> Lowered:
-        key = job_key(job, self.options)
+    def _lower(self, attempt: _Try) -> Lowered:
+        """Raises Refused, WorkerDied."""
+        job, way = attempt.job, attempt.way
+        if job.graph.providers:  # what these do, and their gradients, may change without a trace
+            return result_from_bytes(self.workers.run(job_to_bytes(job, self.options, way)))
+        key = job_key(job, self.options, way)
         found = self.cache.get("lowered", key)
         if found is None:
-            found = self.workers.run(job_to_bytes(job, self.options))
+            found = self.workers.run(job_to_bytes(job, self.options, way))
             self.cache.put("lowered", key, found)
         return result_from_bytes(found)
 
@@ -156,7 +253,7 @@ class Builder:
         moved: dict[str, PartCode] = {}
         for entry in compiled:
             for part in entry.lowered.parts:
-                if part.name not in parts:
+                if part.wrapper and part.name not in parts:
                     parts[part.name] = len(parts)
                     moved[part.name] = part.with_external(len(external))
                     external += part.external
@@ -169,17 +266,17 @@ class Builder:
         artifacts = {}
         for entry in compiled:
             lowered = entry.lowered
-            numbers = [parts[part.name] for part in lowered.parts]
-            plan = replace(
-                lowered.plan,
-                library=name,
-                forward=numbers[0],
-                backward=numbers[1] if len(numbers) > 1 else -1,
-            )
+            plan = replace(lowered.plan, library=name)
+            numbers = [parts[part.name] for part in lowered.parts if part.wrapper]
+            if numbers:
+                backward = numbers[1] if len(numbers) > 1 else -1
+                plan = replace(plan, forward=numbers[0], backward=backward)
             files = {"plan": plan_to_bytes(plan), **lowered.files, **libraries}
             if plan.external:
                 files["external.json"] = described
-            artifact = Artifact(TARGET, lowered.text, {}, files, {"way": OWN})
+            attempt = entry.attempt
+            notes = {"way": attempt.way} | ({"why": attempt.why} if attempt.why else {})
+            artifact = Artifact(TARGET, lowered.text, {}, files, notes)
             artifacts[entry.job.graph.id] = (entry.job, artifact)
         return artifacts
 
@@ -191,9 +288,10 @@ class Builder:
             for part, wrapper, kernels in zip(
                 entry.lowered.parts, entry.wrappers, entry.kernels
             ):
-                if moved[part.name].wrapper != part.wrapper:
-                    wrapper = self.toolchain.compile(Source(moved[part.name].wrapper))
-                objects[wrapper] = None
+                if wrapper is not None:
+                    if moved[part.name].wrapper != part.wrapper:
+                        wrapper = self.toolchain.compile(Source(moved[part.name].wrapper))
+                    objects[wrapper] = None
                 if isa in kernels:
                     objects[kernels[isa]] = None
         container = (HERE / "container.cpp").read_text()
@@ -202,38 +300,32 @@ class Builder:
         return self.toolchain.link(list(objects), digest(*map(str, objects)))
 
 
-def _mended(entry: _Compiled, failed: dict[str, str | int], built: Built) -> bool:
-    """Whether a graph is to be tried again; if not, says why."""
-    reason = failed.get(entry.job.graph.id)
-    if reason is None:
-        return True
-    if isinstance(reason, str):
-        built.refusals[entry.job.graph.id] = reason
-        return False
-    if _output(entry, reason).kind != NEW or _output(entry, reason).contiguous:
-        built.refusals[entry.job.graph.id] = f"output {reason} is not contiguous"
-        return False
+def _sorted(
+    compiled: list[_Compiled], failed: dict[str, str | int], built: Built
+) -> tuple[list[_Compiled], list[_Try]]:
+    """After the gate: what is kept, mended where that is all it takes, and what is tried in the
+    next way."""
+    kept: list[_Compiled] = []
+    again: list[_Try] = []
+    for entry in compiled:
+        reason = failed.get(entry.job.graph.id)
+        if reason is None or (isinstance(reason, int) and _mended(entry, reason)):
+            kept.append(entry)
+        else:
+            said = f"output {reason} is not contiguous" if isinstance(reason, int) else reason
+            again += entry.attempt.after(said, built)
+    return kept, again
+
+
+def _mended(entry: _Compiled, index: int) -> bool:
+    """Whether an output can be made contiguous; it is from now on."""
     outputs = list(entry.lowered.plan.outputs)
-    outputs[reason] = replace(outputs[reason], contiguous=True)
+    if outputs[index].kind != NEW or outputs[index].contiguous:
+        return False
+    outputs[index] = replace(outputs[index], contiguous=True)
     plan = replace(entry.lowered.plan, outputs=tuple(outputs))
     entry.lowered = replace(entry.lowered, plan=plan)
     return True
-
-
-def _output(entry: _Compiled, index: int) -> Output:
-    return entry.lowered.plan.outputs[index]
-
-
-def _finished(
-    job: Job, lowered: Lowered, wrappers: list[Future], kernels: list[dict[str, Future]]
-) -> _Compiled:
-    """Waits for the compiler. Raises Refused if it did not take one of the texts."""
-    return _Compiled(
-        job,
-        lowered,
-        [future.result() for future in wrappers],
-        [{isa: future.result() for isa, future in part.items()} for part in kernels],
-    )
 
 
 def described(graph: Graph) -> str:
@@ -242,8 +334,11 @@ def described(graph: Graph) -> str:
     return f"{graph.id[:8]} ({place})" if place else graph.id[:8]
 
 
-def _notes(lowered: Lowered) -> list[str]:
-    return [f"only where {condition}" for condition in lowered.conditions]
+def _notes(entry: _Compiled) -> list[str]:
+    found = [f"only where {condition}" for condition in entry.lowered.conditions]
+    if entry.attempt.why:
+        found.insert(0, f"as {entry.attempt.way}: {entry.attempt.why}")
+    return found
 
 
 def _needs(artifacts: Iterable[Artifact]) -> dict[str, str]:

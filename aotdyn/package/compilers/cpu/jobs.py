@@ -3,7 +3,7 @@ in the cache."""
 
 import functools
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from .code import PartCode
 from .isa import ISAS
 from .refusal import Refused
 
+# The ways in which a graph is compiled, best first: C++ for our container; Python that calls
+# compiled kernels. What none of them takes is shipped as the eager graph.
+CONTAINER, PYTHON = WAYS = ("container", "python")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -26,13 +30,16 @@ class Options:
 
     isas: the vector ISAs that there is code for. threads: how many the loops are cut for; any
     number may run them. fallback_random: random operators give eager's numbers. inductor: further
-    settings of Inductor, by name.
+    settings of Inductor, by name. ways: those that are tried, in this order. imports: modules and
+    files that register operators which graphs call.
     """
 
     isas: tuple[str, ...] = tuple(ISAS)
     threads: int = 4
     fallback_random: bool = True
     inductor: dict[str, Any] = field(default_factory=dict)
+    ways: tuple[str, ...] = WAYS
+    imports: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "Options":
@@ -43,6 +50,10 @@ class Options:
             unknown = set(own["isas"]) - set(ISAS)
             if unknown or not own["isas"]:
                 raise AotdynError(f"isas are some of {', '.join(ISAS)}, not {sorted(unknown)}")
+        own["imports"] = tuple(own.get("imports", ()))
+        own["ways"] = tuple(own.get("ways", WAYS))
+        if not own["ways"] or set(own["ways"]) - set(WAYS):
+            raise AotdynError(f"ways are some of {', '.join(WAYS)}, not {list(own['ways'])}")
         rest = {name: value for name, value in given.items() if name not in own}
         return cls(**{**own, "inductor": {**own.get("inductor", {}), **rest}})
 
@@ -78,12 +89,12 @@ _JOBS = CODEC.extended(
 )
 
 
-def job_to_bytes(job: Job, options: Options) -> bytes:
+def job_to_bytes(job: Job, options: Options, way: str) -> bytes:
     """For a worker."""
-    return to_bytes(_JOBS.encode((job, options)))
+    return to_bytes(_JOBS.encode((job, options, way)))
 
 
-def job_from_bytes(data: bytes) -> tuple[Job, Options]:
+def job_from_bytes(data: bytes) -> tuple[Job, Options, str]:
     """The mirror of `job_to_bytes`."""
     return _JOBS.decode(from_bytes(data))
 
@@ -103,12 +114,12 @@ def result_from_bytes(data: bytes) -> Lowered:
     return found
 
 
-def job_key(job: Job, options: Options) -> str:
+def job_key(job: Job, options: Options, way: str) -> str:
     """What the result depends on."""
     graph = job.graph
     hints = json.dumps([(symbol.name, symbol.hint) for symbol in graph.symbols])
-    facts = (graph.id, hints, repr(options), torch.__version__, _own_version())
-    return digest(*facts)
+    chosen = repr(replace(options, imports=()))
+    return digest(graph.id, hints, chosen, way, torch.__version__, _own_version())
 
 
 @functools.lru_cache

@@ -20,12 +20,13 @@ from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.node import has_side_effect
 
-from ...graph import Graph
+from ...graph import Graph, torch_names
 from ...plan import Constant, Plan
+from ...providers import NotRegistered, load_providers
 from ...state import process_state, process_state_is
 from ..fx import graph_module
 from .adapter import adapter_text
-from .code import part_code
+from .code import PartCode, part_code
 from .fakes import Fakes, fake_inputs
 from .isa import ISAS
 from .jobs import Lowered, Options
@@ -56,13 +57,21 @@ class _Part:
 
 def lower(graph: Graph, options: Options) -> Lowered:
     """Raises Refused when this way cannot take the graph."""
+    return lower_by(Lowering, graph, options)
+
+
+def lower_by(lowering: type["Lowering"], graph: Graph, options: Options) -> Lowered:
+    """Lowers a graph in one of the ways. Raises Refused."""
     if any(item.device not in ("", "cpu") for item in graph.inputs):
         raise Refused("it takes tensors of another device")
     try:
+        load_providers(graph.providers, torch_names(graph))
         with process_state_is(graph.state):
-            return _Lowering(graph, options).run()
+            return lowering(graph, options).run()
     except Refused:
         raise
+    except NotRegistered as error:
+        raise Refused(str(error)) from None
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise Refused(f"{type(error).__name__}: {first[:200]}") from error
@@ -77,7 +86,7 @@ class _NotRun:
         raise AssertionError("compiled code does not run where it is made")
 
 
-class _Lowering:
+class Lowering:
     """One run of AOTAutograd and Inductor, and what is picked up on the way."""
 
     def __init__(self, graph: Graph, options: Options):
@@ -101,11 +110,11 @@ class _Lowering:
                 enable_autograd_cache=False,
                 donated_buffer=False,
             ),
-            inductor_config.patch(self._settings()),
+            inductor_config.patch(self.settings()),
             self._results_picked_up(),
             torch.set_grad_enabled(self.graph.grad and torch.is_grad_enabled()),
         ):
-            compile_fx.compile_fx(module, examples, inner_compile=self._compile_part)
+            compile_fx.compile_fx(module, examples, inner_compile=self.compile_part)
         return self._result()
 
     def _add_symbols(self, module: torch.fx.GraphModule) -> list[torch.SymInt]:
@@ -135,7 +144,7 @@ class _Lowering:
         if process_state() != before:
             raise Refused("the graph leaves autocast or another mode changed")
 
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         return {
             "fx_graph_cache": False,
             "fallback_random": self.options.fallback_random,
@@ -170,18 +179,12 @@ class _Lowering:
         with replaced(graph_compile, names):
             yield
 
-    def _compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
+    def compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
         """In place of Inductor's `compile_fx_inner`, for each of the aten graphs."""
-        name = "backward" if kwargs.get("is_backward") else "forward"
-        if name in self.parts:
-            raise Refused("AOTAutograd made more than one graph")
+        name = self.part_name(kwargs)
         arity = len(self.graph.inputs) if name == "forward" else len(examples)
         module, tensors, interface = tensors_only(module, list(examples), self.fakes.mode, arity)
-        flags = {
-            key: kwargs[key]
-            for key in ("is_inference", "is_backward", "graph_id", "get_decomp_fn")
-            if key in kwargs
-        }
+        flags = flags_of(kwargs)
         kernels, first = {}, None
         for isa in self.options.isas:
             with unset_fake_temporarily():  # constants are copied, too
@@ -198,8 +201,19 @@ class _Lowering:
         if name == "backward":  # there is no gradient for what `_add_symbols` has added
             del interface.outputs[len(self.graph.inputs) :]
         self.interfaces[name] = interface
+        return self.part_done(name, examples, first.strides)
+
+    def part_name(self, kwargs: dict[str, Any]) -> str:
+        """Which part Inductor is asked for."""
+        name = "backward" if kwargs.get("is_backward") else "forward"
+        if name in self.interfaces:
+            raise Refused("AOTAutograd made more than one graph")
+        return name
+
+    def part_done(self, name: str, examples: list, strides: list[tuple | None]) -> _NotRun:
+        """A part has its interface; strides: of the code's outputs."""
         if name == "forward":
-            self._report_strides(interface, first.strides)
+            self._report_strides(self.interfaces[name], strides)
         else:
             self.backward_examples = list(examples)
         return _NotRun()
@@ -235,7 +249,7 @@ class _Lowering:
         if "metadata" not in self.found:
             raise Refused("AOTAutograd gave no metadata")
         constants, files, first = [], {}, {}
-        for name in self.parts:
+        for name in self.interfaces:
             interface = self.interfaces[name]
             first[name] = len(constants)
             for tensor in interface.constants:
@@ -245,14 +259,18 @@ class _Lowering:
                 files[file] = _bytes(tensor)
         plan = plan_of(self.graph, self.found, constants)
         self._check_saved(plan)
-        external = any(part.external for part in self.parts.values())
         conditions = self._conditions()
         written = adapter_text(self.interfaces, first, conditions)
-        trains = "backward" in self.parts
-        plan = replace(plan, external=external, forward=0, backward=1 if trains else -1)
+        plan = replace(plan, forward=0, backward=1 if "backward" in self.interfaces else -1)
+        plan, written, code = self.finish(plan, written)
+        return Lowered(plan, written, code, files, tuple(map(text, conditions)))
+
+    def finish(self, plan: Plan, adapter: str) -> tuple[Plan, str, tuple[PartCode, ...]]:
+        """The plan, the Python text and the C++ of this way."""
+        plan = replace(plan, external=any(part.external for part in self.parts.values()))
         parts = [self.parts[name] for name in PARTS if name in self.parts]
         code = tuple(part_code(part.wrapper, part.kernels, part.external) for part in parts)
-        return Lowered(plan, written, code, files, tuple(map(text, conditions)))
+        return plan, adapter, code
 
     def _conditions(self) -> list[Any]:
         """What the code relies on beyond the guards; checked at each call."""
@@ -260,6 +278,12 @@ class _Lowering:
         for interface in self.interfaces.values():
             found += interface.conditions
         return [expr for expr in dict.fromkeys(found) if expr is not sympy.true]
+
+
+def flags_of(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What `inner_compile` was given that `compile_fx_inner` has to know."""
+    names = ("is_inference", "is_backward", "graph_id", "get_decomp_fn")
+    return {name: kwargs[name] for name in names if name in kwargs}
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:
@@ -296,7 +320,7 @@ def _generate(
             raise Refused(f"Inductor made constants: {', '.join(graph.constants)[:80]}")
         if additional_files:
             raise Refused("Inductor made further files")
-        strides = [_strides(output) for output in graph.graph_outputs]
+        strides = [output_strides(output) for output in graph.graph_outputs]
         found.append(_Code(wrapper, kernels, external or "", strides))
         return ""
 
@@ -314,7 +338,8 @@ def _generate(
     return found[0]
 
 
-def _strides(output: Any) -> tuple | None:
+def output_strides(output: Any) -> tuple | None:
+    """The strides that an output of a lowered graph has, where it is a tensor."""
     try:
         return tuple(output.get_layout().stride)
     except (AttributeError, NotImplementedError):

@@ -23,7 +23,8 @@ class Interface:
     """How a part's own inputs and outputs relate to the tensors of its code.
 
     inputs: of each tensor the code takes ("input", index), ("constant", index) or ("size", text):
-    a tensor of that size. outputs: ("tensor", index), ("item", index), ("none",) or ("int", text).
+    a tensor of that size; ("int", text) where the code takes ints. outputs: ("tensor", index),
+    ("item", index), ("none",) or ("int", text).
     symbols: for each symbol of the texts an expression over `a`, the list of inputs.
     constants: the tensors that the code takes, by index. conditions: what must hold of the ints.
     """
@@ -44,6 +45,29 @@ def expression(value: Any) -> Any:
 def text(expr: Any) -> str:
     """An expression as Python."""
     return PythonPrinter().doprint(expr)
+
+
+def readable_symbols(
+    examples: list[Any], interface: Interface
+) -> dict[Any, tuple[int, str, int]]:
+    """Where each symbol can be read from a tensor: (index, "size" or "stride", dimension). Fills in
+    the interface's symbols."""
+    sources: dict[Any, tuple[int, str, int]] = {}
+    for index, value in enumerate(examples):
+        if not isinstance(value, torch.Tensor):
+            continue
+        for name, parts in (("size", value.size()), ("stride", value.stride())):
+            for dim, part in enumerate(parts):
+                expr = expression(part)
+                if isinstance(expr, sympy.Symbol):
+                    sources.setdefault(expr, (index, name, dim))
+                    interface.symbols.setdefault(str(expr), f"a[{index}].{name}({dim})")
+    for index, value in enumerate(examples[: interface.arity]):
+        if isinstance(value, torch.SymInt):
+            expr = expression(value)
+            if isinstance(expr, sympy.Symbol):
+                interface.symbols.setdefault(str(expr), f"a[{index}]")
+    return sources
 
 
 def tensors_only(
@@ -82,26 +106,7 @@ class _Rewriting:
         self.first = next(n for n in self.graph.nodes if n.op != "placeholder")
         self.tensors: list[torch.Tensor] = []
         self.interface = Interface(arity)
-        self.sources: dict[Any, tuple[int, str, int]] = {}
-        self._find_symbols()
-
-    def _find_symbols(self) -> None:
-        """Where each symbol can be read."""
-        symbols = self.interface.symbols
-        for index, value in enumerate(self.examples):
-            if not isinstance(value, torch.Tensor):
-                continue
-            for name, parts in (("size", value.size()), ("stride", value.stride())):
-                for dim, part in enumerate(parts):
-                    expr = expression(part)
-                    if isinstance(expr, sympy.Symbol):
-                        self.sources.setdefault(expr, (index, name, dim))
-                        symbols.setdefault(str(expr), f"a[{index}].{name}({dim})")
-        for index, value in enumerate(self.examples[: self.interface.arity]):
-            if isinstance(value, torch.SymInt):
-                expr = expression(value)
-                if isinstance(expr, sympy.Symbol):
-                    symbols.setdefault(str(expr), f"a[{index}]")
+        self.sources = readable_symbols(examples, self.interface)
 
     def rewrite_inputs(self) -> None:
         for index, (node, value) in enumerate(zip(self.placeholders, self.examples)):
