@@ -111,6 +111,8 @@ def _generate(
     module: torch.fx.GraphModule, examples: list[Any], isa: str, flags: dict[str, Any]
 ) -> _Wrapper:
     """The wrapper of one aten graph for one ISA."""
+    if not any(node.op == "call_function" for node in module.graph.nodes):
+        return _wired(module)  # Inductor makes no code where there is nothing to compute
     found: list[_Wrapper] = []
 
     def keep(graph: GraphLowering) -> Any:
@@ -132,3 +134,23 @@ def _generate(
     if len(found) != 1:
         raise Refused("Inductor made no code")
     return found[0]
+
+
+def _wired(module: torch.fx.GraphModule) -> _Wrapper:
+    """A wrapper that hands inputs on. Raises Refused where a tensor of the graph itself comes out."""
+    names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    output = next(node for node in module.graph.nodes if node.op == "output")
+    wanted = list(map(str, output.args[0]))
+    if set(wanted) - set(names) - {"None"}:
+        raise Refused("Inductor made no code")
+    lines = ["def call(args):"]
+    if names:
+        lines.append(f"    {''.join(f'{name}, ' for name in names)} = args")
+    lines.append(f"    return ({''.join(f'{name}, ' for name in wanted)})")
+    strides = [
+        tuple(map(expression, node.meta["val"].stride()))
+        if isinstance(node, torch.fx.Node) and isinstance(node.meta.get("val"), torch.Tensor)
+        else None
+        for node in output.args[0]
+    ]
+    return _Wrapper("\n".join(lines), {}, strides)
