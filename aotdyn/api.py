@@ -18,22 +18,25 @@ def compile(
     backend: Any = None,
     fullgraph: bool = False,
     dynamic: bool | None = None,
+    mode: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> Any:
     """Compiles a function, method or module; as a call, or as a decorator with or without options.
 
     backend: "eager", "inductor" (the default) or a callable `(GraphModule, example_inputs) ->
     callable`. fullgraph: a graph break raises `Unsupported`. dynamic: None makes sizes and ints
-    symbolic when they are seen to differ, True from the start, False never.
+    symbolic when they are seen to differ, True from the start, False never. mode, options: as with
+    torch.compile, the one or the other, for Inductor; recorded, and used when graphs are packed.
 
     Served from the packages that are open (`load`); a call that none of them covers is traced.
     Raises TypeError for what cannot be called.
     """
     if target is None:
         return lambda decorated: compile(
-            decorated, backend=backend, fullgraph=fullgraph, dynamic=dynamic, options=options
-        )
-    return compiled(target, Settings(backend, fullgraph, dynamic, options))
+            decorated, backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode,
+            options=options,
+        )  # fmt: skip
+    return compiled(target, Settings(backend, fullgraph, dynamic, options, mode))
 
 
 def load(path: str | os.PathLike, on_miss: str = "jit") -> Package:

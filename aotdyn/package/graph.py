@@ -89,6 +89,7 @@ class Graph:
     grad: whether gradients were enabled while it was recorded. relations: texts over the
     symbols that the guards make sure of. state: that of the process where the graph begins, as
     `process_state` gives it: under another one the same operations compute something else.
+    options: what the program asks of the compiler; see `options.py`.
     providers: what registers the operators that are not torch's own; see `providers.py`. Not part
     of the graph's identity.
     """
@@ -100,6 +101,7 @@ class Graph:
     relations: tuple[str, ...] = ()
     grad: bool = True
     state: str = ""
+    options: tuple[tuple[str, Any], ...] = ()
     providers: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -113,6 +115,7 @@ class Graph:
             self.relations,
             self.grad,
             self.state,
+            *((self.options,) if self.options else ()),
         )
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 

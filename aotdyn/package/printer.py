@@ -217,6 +217,8 @@ def _graph(id: str, graph: Graph, targets: tuple[str, ...]) -> Iterator[str]:
         yield f"  {lower}{symbol.name}{upper}, {symbol.hint} when recorded"
     for relation in graph.relations:
         yield f"  {relation}"
+    if graph.options:
+        yield f"  options: {', '.join(f'{name}={value!r}' for name, value in graph.options)}"
     yield f"  -> {counted(len(graph.outputs), 'output')}"
 
 

@@ -339,8 +339,8 @@ class GraphBuilder:
         inputs = tuple(spec for name, (spec, _) in self.inputs.items() if name in used)
         symbols, relations = self.t.shapes.facts()
         graph = Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad, state)
-        providers = providers_of(torch_names(graph))
-        return replace(graph, providers=providers) if providers else graph
+        options, providers = self.t.entry.options.compiler, providers_of(torch_names(graph))
+        return replace(graph, options=options, providers=providers)
 
     def _needed(self, used: set[str]) -> list[Node]:
         kept: list[Node] = []

@@ -15,6 +15,7 @@ import torch
 from ..package.errors import Unsupported
 from ..package.graph import Graph
 from ..package.guard import Guard
+from ..package.options import CompileOptions
 from ..package.point import RAISE, Point
 from ..package.reference import Live
 from ..package.replaced import replaced_methods
@@ -90,11 +91,13 @@ class TraceOptions:
     """What the user asked for. dynamic: see `Shapes`. fullgraph: a break is an error.
 
     break_every: a debug switch: the entry goes on in another one after so many instructions.
+    compiler: what is asked of the compiler, noted on each graph.
     """
 
     dynamic: bool | None = None
     fullgraph: bool = False
     break_every: int = 0
+    compiler: CompileOptions = ()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ def compile_graph(settings, graph: Graph, inputs: tuple) -> Callable[..., tuple]
         # Compilers are only imported to compile.
         from .inductor import inductor_graph
 
-        return inductor_graph(graph, settings.options or {}) or eager_graph(graph)
+        return inductor_graph(graph) or eager_graph(graph)
     compiled = settings.backend(graph_module(graph), list(inputs))
     if not callable(compiled):
         raise AotdynError(f"the backend returned {type(compiled).__name__}, not a callable")

@@ -1,10 +1,8 @@
 """The JIT's Inductor: the jobs, the cache and the loader of the target `cpu`, for one graph."""
 
 import atexit
-import json
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from ..package.compilers import Job, Unavailable
 from ..package.compilers.cpu.build import Builder
@@ -17,13 +15,12 @@ from .artifacts.library import usable_isas
 from .link import link_text
 
 
-def inductor_graph(graph: Graph, options: dict[str, Any]) -> Callable | None:
+def inductor_graph(graph: Graph) -> Callable | None:
     """The compiled callable of a graph; None if it has to run eagerly, which is logged."""
     if any(item.device not in ("", "cpu") for item in graph.inputs):
         return None
     try:
-        builder = _builder(json.dumps(options, sort_keys=True, default=repr))
-        built = builder.build([Job(graph)])
+        built = _builder().build([Job(graph)])
         artifact = built.artifacts.get(graph.id)
         if artifact is not None:
             return load_graph(artifact, cache(lambda: _eager(graph)))
@@ -46,9 +43,8 @@ def _eager(graph: Graph) -> Callable[..., tuple]:
 
 
 @cache
-def _builder(options: str) -> Builder:
-    """One for each set of options; its workers stay for the next graph."""
-    given = {"isas": usable_isas()[:1], **json.loads(options)}
-    builder = Builder(Options.of(given))
+def _builder() -> Builder:
+    """Its workers stay for the next graph."""
+    builder = Builder(Options.of({"isas": usable_isas()[:1]}))
     atexit.register(builder.workers.close)
     return builder

@@ -37,7 +37,7 @@ def trace(entry, values: tuple) -> Linked | None:
         entry.globals,
         values,
         entry.history,
-        TraceOptions(settings.dynamic, settings.fullgraph, _break_every()),
+        TraceOptions(settings.dynamic, settings.fullgraph, _break_every(), settings.options),
     )
     try:
         traced = trace_frame(request)

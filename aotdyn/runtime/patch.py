@@ -32,8 +32,7 @@ def torch_compile(
     **unknown: Any,
 ) -> Any:
     """`torch.compile`, by us."""
-    wanted = {"mode": mode, **(options or {})} if mode or options else None
-    settings = Settings(backend, fullgraph, dynamic, wanted)
+    settings = Settings(backend, fullgraph, dynamic, options, mode)
 
     def decorate(target: Any) -> Any:
         return target if disable else compiled(target, settings)

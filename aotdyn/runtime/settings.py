@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 from .. import policy
+from ..package.options import compile_options
 from ..package.point import Point
 from ..package.state import restore_state
 from . import logs, registry
@@ -21,7 +22,7 @@ _all: "weakref.WeakSet[Settings]" = weakref.WeakSet()
 
 
 class Settings:
-    """backend: "eager", "inductor" or a callable; fullgraph, dynamic, options: as in `compile`."""
+    """backend: "eager", "inductor" or a callable; the rest as in `compile`."""
 
     def __init__(
         self,
@@ -29,11 +30,17 @@ class Settings:
         fullgraph: bool = False,
         dynamic: bool | None = None,
         options: dict[str, Any] | None = None,
+        mode: str | None = None,
     ):
         self.backend = backend
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-        self.options = options
+        self.options, live = compile_options(mode, options)
+        if live:
+            logs.warn(
+                f"the options {', '.join(live)} of compile() have values that only this process "
+                "has; they are left out"
+            )
         self._entries: dict[int, Entry] = {}
         _all.add(self)
 

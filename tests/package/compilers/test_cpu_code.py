@@ -116,7 +116,8 @@ def test_a_text_that_does_not_compile_is_refused(tmp_path):
 
 def test_options():
     options = Options.of({"isas": ["avx2"], "max_autotune": True, "fallback_random": False})
-    assert options == Options(("avx2",), fallback_random=False, inductor={"max_autotune": True})
+    inductor = {"max_autotune": True, "fallback_random": False}
+    assert options == Options(("avx2",), inductor=inductor)
     with pytest.raises(AotdynError, match="avx512, avx2, scalar"):
         Options.of({"isas": ["mmx"]})
     with pytest.raises(AotdynError, match="container, python"):

@@ -30,6 +30,7 @@ from .jobs import (
     result_from_bytes,
 )
 from .refusal import Refused
+from .settings import check_settings, without_effect
 from .toolchain import HERE, Source, Toolchain, needs
 
 TARGET = "cpu"
@@ -113,7 +114,8 @@ class Builder:
     """Builds graphs with one compiler, one cache and one pool of workers. For a with block."""
 
     def __init__(self, options: Options, cache: Cache | None = None, workers: int | None = None):
-        """Raises NoCompiler."""
+        """Raises NoCompiler, and AotdynError for settings that Inductor does not have."""
+        check_settings(options.inductor.items(), "the caller")
         self.options = options
         self.cache = cache or Cache()
         self.toolchain = Toolchain.find(self.cache)
@@ -128,7 +130,10 @@ class Builder:
 
     def build(self, jobs: Sequence[Job], progress: Progress | None = None) -> Built:
         """Compiles graphs, each in the first of the ways that takes it and passes the gate; what
-        cannot be compiled is in `refusals`."""
+        cannot be compiled is in `refusals`. Raises AotdynError for a program's settings that
+        Inductor does not have."""
+        for job in jobs:
+            check_settings(job.graph.options, f"the program for graph {described(job.graph)}")
         built = Built()
         tries = [_Try(self._with_imports(job), self.options.ways) for job in jobs]
         compiled = self._compile_all(tries, built, progress or (lambda *_: None))
@@ -338,6 +343,9 @@ def _notes(entry: _Compiled) -> list[str]:
     found = [f"only where {condition}" for condition in entry.lowered.conditions]
     if entry.attempt.why:
         found.insert(0, f"as {entry.attempt.way}: {entry.attempt.why}")
+    fixed = without_effect(entry.job.graph.options)
+    if fixed:
+        found.append(f"without the program's {', '.join(fixed)}, which this target does not have")
     return found
 
 

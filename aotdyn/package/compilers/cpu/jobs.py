@@ -29,14 +29,12 @@ class Options:
     """How graphs are compiled.
 
     isas: the vector ISAs that there is code for. threads: how many the loops are cut for; any
-    number may run them. fallback_random: random operators give eager's numbers. inductor: further
-    settings of Inductor, by name. ways: those that are tried, in this order. imports: modules and
-    files that register operators which graphs call.
+    number may run them. inductor: settings of Inductor, by name. ways: those that are tried, in
+    this order. imports: modules and files that register operators which graphs call.
     """
 
     isas: tuple[str, ...] = tuple(ISAS)
     threads: int = 4
-    fallback_random: bool = True
     inductor: dict[str, Any] = field(default_factory=dict)
     ways: tuple[str, ...] = WAYS
     imports: tuple[str, ...] = ()

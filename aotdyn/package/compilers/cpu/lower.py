@@ -32,6 +32,7 @@ from .isa import ISAS
 from .jobs import Lowered, Options
 from .plans import plan_of
 from .refusal import Refused
+from .settings import settings_of
 from .tensors_only import Interface, expression, tensors_only, text
 
 PARTS = ("forward", "backward")
@@ -145,14 +146,7 @@ class Lowering:
             raise Refused("the graph leaves autocast or another mode changed")
 
     def settings(self) -> dict[str, Any]:
-        return {
-            "fx_graph_cache": False,
-            "fallback_random": self.options.fallback_random,
-            "compile_threads": 1,
-            **_mode(self.options.inductor),
-            "cpp.threads": self.options.threads,
-            "cpp.dynamic_threads": True,
-        }
+        return settings_of(self.options.inductor, self.graph, self.options.threads)
 
     @contextlib.contextmanager
     def _results_picked_up(self) -> Iterator[None]:
@@ -290,15 +284,6 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     """The contents of a contiguous tensor."""
     size = tensor.numel() * tensor.element_size()
     return ctypes.string_at(tensor.data_ptr(), size) if size else b""
-
-
-def _mode(given: dict[str, Any]) -> dict[str, Any]:
-    """Inductor's settings, of which torch.compile's `mode` stands for several."""
-    rest = {name: value for name, value in given.items() if name != "mode"}
-    if given.get("mode") in (None, "default"):
-        return rest
-    settings = torch._inductor.list_mode_options(given["mode"])
-    return {name: value for name, value in settings.items() if "cudagraph" not in name} | rest
 
 
 @dataclass

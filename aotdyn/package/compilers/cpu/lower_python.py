@@ -137,7 +137,7 @@ def _generate(
 
 
 def _wired(module: torch.fx.GraphModule) -> _Wrapper:
-    """A wrapper that hands inputs on. Raises Refused where a tensor of the graph itself comes out."""
+    """A wrapper that hands inputs on. Raises Refused where a constant comes out."""
     names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
     output = next(node for node in module.graph.nodes if node.op == "output")
     wanted = list(map(str, output.args[0]))
