@@ -1,13 +1,43 @@
 """Why a variant does not cover a call: its guards one by one, in words."""
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from ..package.guard import Guard
-from ..package.reference import Classes, CodeOf, Import, Reference, State, Tensors
-from ..package.source import Source
+from ..package.reference import (
+    Classes,
+    CodeOf,
+    Import,
+    Reference,
+    State,
+    TensorMeta,
+    Tensors,
+)
+from ..package.source import Attribute, Item, Source
 from .guards import explain_state, explain_tensors
 from .link import Linked
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A guard that fails. subject: the value it is about; guard: what was expected; actual: what
+    is there instead; user: `file:line` that asked for it; cure: what makes a recording cover the
+    call; dims: the dimensions of a tensor in which nothing but the size differs."""
+
+    subject: str
+    guard: str
+    actual: str
+    user: str
+    cure: str
+    dims: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        place = f"  # {self.user}" if self.user else ""
+        return f"{self.guard}{f' ({self.actual})' if self.actual else ''}{place}"
 
 
 class Explainer:
@@ -23,27 +53,33 @@ class Explainer:
 
     def first_failure(self) -> str:
         """The first guard that fails, with its source and the actual value; "" if none does."""
-        for guard in sorted(self.linked.guards(), key=lambda g: g.kind == "SHAPE"):
-            text = self.explain(guard)
-            if text:
-                return text
-        return ""
+        return next(map(str, self._failures()), "")
 
-    def explain(self, guard: Guard) -> str:
-        """Why a guard fails, "" if it holds."""
-        if guard.kind == "TENSORS":
-            return self._explain_tensors(guard)
+    def failures(self) -> list[Failure]:
+        """All guards that fail."""
+        return list(self._failures())
+
+    def _failures(self) -> Iterator[Failure]:
+        for guard in sorted(self.linked.guards(), key=lambda g: g.kind == "SHAPE"):
+            if guard.kind == "TENSORS":
+                yield from self._explain_tensors(guard)
+            else:
+                failure = self._explain(guard)
+                if failure is not None:
+                    yield failure
+
+    def _explain(self, guard: Guard) -> Failure | None:
+        """Why a guard fails, None if it holds."""
         text = guard.text(self.name)
         try:
             if eval(text, self.scope):
-                return ""
+                return None
             actual = self._actual(guard)
         except Exception as error:
             # The path to the value is not there: that is the answer.
             actual = f"{type(error).__name__}: {error}"
-        shown = describe_guard(guard)
-        place = f"  # {guard.user}" if guard.user else ""
-        return f"{shown}{f' ({actual})' if actual else ''}{place}"
+        subject = describe_source(guard.source) if guard.source is not None else guard.kind
+        return Failure(subject, describe_guard(guard), actual, guard.user, _cure(guard))
 
     def _actual(self, guard: Guard) -> str:
         if guard.kind == "STATE":
@@ -58,7 +94,7 @@ class Explainer:
             return ""
         if guard.kind == "SHAPE":
             sources = guard.expected[1]
-            return ", ".join(f"{s.text(self.name)} is {self._value(s)!r}" for s in sources)
+            return ", ".join(f"{describe_source(s)} is {self._value(s)!r}" for s in sources)
         if not isinstance(guard.source, Source):
             return ""
         value = self._value(guard.source)
@@ -71,31 +107,89 @@ class Explainer:
     def _value(self, source: Source) -> Any:
         return eval(source.text(self.name), self.scope)
 
-    def _explain_tensors(self, guard: Guard) -> str:
+    def _explain_tensors(self, guard: Guard) -> Iterator[Failure]:
+        """One failure for each tensor that is not as it was recorded."""
         sources, metas = guard.expected
-        names = [source.text(self.name) for source in sources]
-        try:
-            tensors = tuple(self._value(source) for source in sources)
-        except Exception as error:
-            return f"a tensor is not there: {type(error).__name__}: {error}"
-        return explain_tensors(Tensors(metas), self._state(), tensors, names)
+        seen: dict[int, str] = {}
+        for source, meta in zip(sources, metas, strict=True):
+            name = describe_source(source)
+            try:
+                tensor = self._value(source)
+            except Exception as error:
+                text = f"a tensor is not there: {type(error).__name__}: {error}"
+                yield Failure(name, text, "", guard.user, _RECORD)
+                continue
+            why = explain_tensors(Tensors((meta,)), self._state(), (tensor,), [name])
+            if not why and id(tensor) in seen:
+                why = f"{name} and {seen[id(tensor)]} are the same tensor"
+            seen[id(tensor)] = name
+            if why:
+                dims = _other_sizes(meta, tensor)
+                cure = f"{mark_of(name, dims)}, or {_RECORD}" if dims else _RECORD
+                yield Failure(name, why, "", guard.user, cure, dims)
 
     def _state(self):
         return next(ref for ref in self.variant.names.values() if isinstance(ref, State))
 
 
+_RECORD = "record this call as well"
+
+
+def _cure(guard: Guard) -> str:
+    """What makes a recording cover a call that fails at this guard."""
+    if guard.kind == "STATE":
+        return "record this call as well, in the state that the process has now"
+    if guard.kind in ("CODES", "CODE", "CLASSES"):
+        return "record again: what was traced has changed"
+    if guard.kind == "EQUALS" and type(guard.expected) in (int, float):
+        return "record calls with other values of it too: a number that differs is symbolic"
+    return _RECORD
+
+
+def _other_sizes(meta: TensorMeta, tensor: Any) -> tuple[int, ...]:
+    """The dimensions of a tensor that could be dynamic, if nothing but their sizes differs."""
+    if not isinstance(tensor, torch.Tensor) or tensor.dim() != len(meta.size):
+        return ()
+    if str(tensor.dtype) != f"torch.{meta.dtype}" or tensor.requires_grad != meta.requires_grad:
+        return ()
+    sizes = enumerate(zip(meta.size, tensor.shape, strict=True))
+    dims = tuple(dim for dim, (size, actual) in sizes if size is not None and size != actual)
+    return dims if all(tensor.shape[dim] > 1 for dim in dims) else ()
+
+
+def mark_of(name: str, dims: tuple[int, ...]) -> str:
+    """The call that makes these sizes of a tensor symbolic."""
+    shown = str(dims[0]) if len(dims) == 1 else str(list(dims))
+    return f"aotdyn.mark_dynamic({name}, {shown}) while recording"
+
+
+def _plain_name(reference: Reference) -> str:
+    """A reference as people read it: a value or a name."""
+    value = getattr(reference, "value", None)
+    if hasattr(reference, "value"):
+        return repr(value)
+    qualname = getattr(reference, "qualname", "") or getattr(reference, "module", "")
+    return qualname or getattr(reference, "what", "") or type(reference).__name__.lower()
+
+
+def describe_source(source: Source) -> str:
+    """A path as people read it: `self.layers.weight` for what an instance holds under the names of
+    attributes, parameters, buffers and modules."""
+    if isinstance(source, Item) and isinstance(source.key, str) and source.key.isidentifier():
+        holder = source.of
+        if isinstance(holder, Item) and holder.key in ("_parameters", "_buffers", "_modules"):
+            holder = holder.of
+        if isinstance(holder, Attribute) and holder.name == "__dict__":
+            return f"{describe_source(holder.of)}.{source.key}"
+    if source.base is None:
+        return source.text(_plain_name)
+    return source.step(describe_source(source.base), _plain_name)
+
+
 def describe_guard(guard: Guard) -> str:
     """A guard as people read it: paths, and values or names instead of references."""
-
-    def name(reference: Reference) -> str:
-        value = getattr(reference, "value", None)
-        if hasattr(reference, "value"):
-            return repr(value)
-        qualname = getattr(reference, "qualname", "") or getattr(reference, "module", "")
-        return qualname or getattr(reference, "what", "") or type(reference).__name__.lower()
-
     if guard.kind == "EQUALS":
-        return f"{guard.source.text(name)} == {guard.expected!r}"
+        return f"{describe_source(guard.source)} == {guard.expected!r}"
     if guard.kind == "STATE":
         return "the process' state (gradient mode, autocast, defaults)"
     if guard.kind == "CLASSES":
@@ -104,13 +198,14 @@ def describe_guard(guard: Guard) -> str:
         return "the code of " + ", ".join(function.qualname for function in guard.expected)
     if guard.kind == "IS" and isinstance(guard.expected, Import):
         whole = f"{guard.expected.module}.{guard.expected.qualname}".rstrip(".")
-        return f"{guard.source.text(name)} is {whole}"
+        return f"{describe_source(guard.source)} is {whole}"
     if guard.kind == "TENSORS":
         sources, metas = guard.expected
         return "tensors " + ", ".join(
-            f"{s.text(name)}: {m.dtype}{list(m.size)}" for s, m in zip(sources, metas, strict=True)
+            f"{describe_source(s)}: {m.dtype}{list(m.size)}"
+            for s, m in zip(sources, metas, strict=True)
         )
-    return guard.text(name)
+    return guard.text(_plain_name, describe_source)
 
 
 def short(value: Any) -> str:

@@ -5,6 +5,7 @@ import dis
 import io
 import os
 import traceback
+from collections import Counter
 
 from ..package.errors import AotdynError, Unsupported
 from ..package.graph import python_source
@@ -16,7 +17,7 @@ from ..record.trace import Request, Traced, TraceOptions, trace_frame
 from . import logs, recorder
 from .backends import compile_graph
 from .cpython import resume_code
-from .explain import describe_guard
+from .explain import Failure, describe_guard, mark_of
 from .link import Linked, Linker
 from .misses import own_inputs
 from .trial import put_on_trial
@@ -90,17 +91,23 @@ def _skip(entry, reason: str, detail: str) -> None:
     logs.log("graph_breaks", f"{entry.key} runs as plain Python: {message(reason, detail)}")
 
 
-def report_limit(entry, reasons: list[str]) -> None:
-    """Says that an entry gets no further variants, and what the newest one did not cover."""
+def report_limit(entry, failures: list[Failure]) -> None:
+    """Says that an entry gets no further variants, and which guard kept failing. failures: the
+    first of each variant, the newest first."""
     code = entry.code
-    failed = f" (failed last: {reasons[0]})" if reasons else ""
-    if any("size mismatch" in reason for reason in reasons):
-        failed += "; mark_dynamic() makes a size symbolic"
-    logs.warn(
+    text = (
         f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) has "
         f"{len(entry.linked)} variants; calls that none of them covers run eagerly from now on"
-        f"{failed}"
     )
+    if failures:
+        counts = Counter(failure.subject for failure in failures)
+        subject, count = counts.most_common(1)[0]
+        last = next(failure for failure in failures if failure.subject == subject)
+        text += f" ({subject} differed in {count} of them; failed last: {last})"
+        if last.dims:
+            text += f"; {mark_of(subject, last.dims).removesuffix(' while recording')}"
+            text += " before the first call makes it symbolic"
+    logs.warn(text)
     recorder.obstacle(entry, message("recompile_limit", ""))
 
 

@@ -15,7 +15,7 @@ from ..package.reference import State
 from ..package.state import process_state
 from . import logs, registry
 from .cpython import internal
-from .explain import Explainer
+from .explain import Explainer, Failure
 from .link import Linked, Linker
 
 RECOMPILE_LIMIT = 16
@@ -40,11 +40,10 @@ def handle(entry, values: tuple) -> tuple[tuple, Callable] | None:
         # A nested frame that was never recorded: plain Python is what it is meant to be.
         return None
     entry.missed += 1
-    why = _reasons(entry, values) if policy == "error" or logs.wanted("misses") else []
     if logs.wanted("misses"):
-        logs.log("misses", _describe(entry, why))
+        logs.log("misses", _describe(entry, values, cures=True))
     if policy == "error":
-        return _forbidden(entry, Miss(_describe(entry, why)))
+        return _forbidden(entry, Miss(_describe(entry, values, cures=True)))
     if policy == "eager":
         return None
     return _trace(entry, values)
@@ -139,16 +138,22 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _reasons(entry, values: tuple) -> list[str]:
-    reasons = [Explainer(linked, values).first_failure() for linked in entry.linked]
-    return list(dict.fromkeys(reason for reason in reasons if reason))
-
-
-def _describe(entry, reasons: list[str]) -> str:
+def _describe(entry, values: tuple, cures: bool = False) -> str:
+    """What the nearest variant expected and what is there instead."""
     code = entry.code
     lines = [f"no variant of {entry.key.qualname} ({code.co_filename}:{code.co_firstlineno}) "
              f"covers this call ({len(entry.linked)} tried)"]  # fmt: skip
-    return "\n".join([*lines, *(f"  failed: {reason}" for reason in reasons)])
+    failures = nearest(entry.linked, values)
+    lines += [f"  failed: {failure}" for failure in failures]
+    if cures:
+        lines += [f"  to cover it: {cure}" for cure in dict.fromkeys(f.cure for f in failures)]
+    return "\n".join(lines)
+
+
+def nearest(variants: list[Linked], values: tuple) -> list[Failure]:
+    """The guards that fail in the variant of which the fewest do."""
+    found = [Explainer(linked, values).failures() for linked in variants]
+    return min(filter(None, found), key=len, default=[])
 
 
 def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
@@ -161,11 +166,12 @@ def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
         if found is not None:
             return found
         if len(entry.linked) >= RECOMPILE_LIMIT:
-            jit.report_limit(entry, _reasons(entry, values))
+            failures = [Explainer(linked, values).failures()[:1] for linked in entry.linked]
+            jit.report_limit(entry, [failure for first in failures for failure in first])
             entry.skipped = "recompile_limit"
             return None
         if entry.linked and logs.wanted("recompiles"):
-            logs.log("recompiles", _describe(entry, _reasons(entry, values)))
+            logs.log("recompiles", _describe(entry, values))
         linked = jit.trace(entry, values)
         if linked is None:
             return None

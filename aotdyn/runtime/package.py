@@ -130,6 +130,17 @@ class Package:
                 stats.entries.append((str(key), hits, misses))
         return stats
 
+    def why(self, function: Callable, /, *args: Any, **kwargs: Any) -> Any:
+        """Whether a call of a compiled or plain callable is covered, and if not, each guard that
+        fails in the nearest variant and what would cover the call: an object that prints well.
+
+        The call is not made. Raises TypeError where the callable does not take the arguments.
+        """
+        # Not imported to serve.
+        from .why import explain_miss
+
+        return explain_miss(self, function, args, kwargs)
+
     def close(self) -> None:
         """Takes the package out of service; variants that are linked stay linked."""
         registry.remove(self)

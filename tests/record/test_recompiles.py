@@ -245,6 +245,30 @@ def test_the_limit_names_the_guard_that_failed(monkeypatch):
     assert f"failed last: name == {'a' * 15!r} (it is {'a' * 16!r})" in warned[0]
 
 
+def test_a_miss_lists_all_that_fails_in_the_nearest_variant():
+    calls = [(None, (X, 1)), (None, (X.double(), True)), (None, (torch.ones(4), True))]
+    assert misses(multiplies, *calls) == [
+        "v == 1 (it is True)",
+        "tensor 'x' dtype mismatch. expected Float, actual Double",
+        "tensor 'x' dtype mismatch. expected Double, actual Float",
+    ]
+
+
+def test_the_limit_says_what_to_mark_dynamic(monkeypatch):
+    def fn(x):
+        return x.view(x.shape[0], -1) + 1
+
+    warned: list[str] = []
+    monkeypatch.setattr(logs, "warn", warned.append)
+    settings = Settings("eager", dynamic=False)
+    traced = compiled(fn, settings)
+    for size in range(2, 22):
+        traced(torch.ones(size))
+    assert len(warned) == 1
+    assert "(x differed in 16 of them; failed last: tensor 'x' size mismatch at" in warned[0]
+    assert warned[0].endswith("aotdyn.mark_dynamic(x, 0) before the first call makes it symbolic")
+
+
 def test_message_of_a_changed_state():
     def fn(x):
         return x + 1

@@ -150,3 +150,65 @@ def test_grad_modes_have_their_own_variants(module, tmp_path):
             assert not served(y, 1).requires_grad
         with torch.inference_mode(), pytest.raises(aotdyn.Miss):
             served(y, 1)
+
+
+# -- why ------------------------------------------------------------
+
+
+def scaled(x, n, name="a"):
+    return x * n + len(name)
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = 2
+
+    def forward(self, x):
+        return x * self.factor
+
+
+def packed(tmp_path, function, *args):
+    with aotdyn.record(tmp_path / "why.rec"):
+        aotdyn.compile(function, backend="eager")(*args)
+    aotdyn.pack(tmp_path / "why.rec", tmp_path / "why.pkg")
+    return aotdyn.load(tmp_path / "why.pkg", on_miss="eager")
+
+
+def test_why_a_call_is_covered_or_not(tmp_path):
+    x = torch.ones(3)
+    place = f"{__file__}:{scaled.__code__.co_firstlineno + 1}"
+    with packed(tmp_path, scaled, x, 2) as package:
+        assert package.why(scaled, x, 2).covered
+        assert package.why(aotdyn.compile(scaled), x, n=2, name="a").covered
+        found = package.why(scaled, torch.ones(5), 3, "b")
+        assert str(found).splitlines() == [
+            f"scaled is not covered by {tmp_path}/why.pkg (1 variants)",
+            f"  failed: n == 2 (it is 3)  # {place}",
+            f"  failed: name == 'a' (it is 'b')  # {place}",
+            "  failed: tensor 'x' size mismatch at index 0. expected 3, actual 5",
+            "  to cover it: record calls with other values of it too: a number that differs is "
+            "symbolic",
+            "  to cover it: record this call as well",
+            "  to cover it: aotdyn.mark_dynamic(x, 0) while recording, or record this call as well",
+            "  then: aotdyn pack OLD.rec NEW.rec -o PACKAGE",
+        ]
+        assert str(package.why(scaled, x, 2)) == f"scaled is served from {tmp_path}/why.pkg"
+        with torch.no_grad():
+            (failure,) = package.why(scaled, x, 2).failures
+        assert failure.actual == "grad mode was True and is False"
+        assert package.why(packed, x, x).variants == 0
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            package.why(scaled, x)
+
+
+def test_why_for_modules_and_methods(tmp_path):
+    model = Scaled()
+    x = torch.ones(3)
+    with packed(tmp_path, model, x) as package:
+        assert package.why(model, x).covered
+        assert package.why(model.forward, x).covered
+        assert package.why(aotdyn.compile(model), x).covered
+        model.factor = 3
+        (failure,) = package.why(model, x).failures
+        assert (failure.subject, failure.actual) == ("self.factor", "it is 3")
