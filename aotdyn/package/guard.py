@@ -40,6 +40,12 @@ def _is(guard, name, value):
     return f"{value(guard.source)} is {name(guard.expected)}"
 
 
+def _equal(guard, name, value):
+    """An object that is made anew each time: of the same type and equal."""
+    text, expected = value(guard.source), name(guard.expected)
+    return f"type({text}) is type({expected}) and {text} == {expected}"
+
+
 def _equals(guard, name, value):
     """Type and value; a float by its bits, so that nan equals itself and -0.0 is not 0.0."""
     text, expected = value(guard.source), guard.expected
@@ -173,6 +179,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "TYPE": _type,
     "IS": _is,
     "EQUALS": _equals,
+    "EQUAL": _equal,
     "LENGTH": _length,
     "KEYS": _keys,
     "HAS": _membership("in"),

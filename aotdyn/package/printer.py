@@ -24,6 +24,7 @@ from .reference import (
     Import,
     Literal,
     Live,
+    Made,
     Reference,
     Runtime,
     State,
@@ -319,6 +320,8 @@ def describe(reference: Any) -> str:
             return name
         case Globals():
             return "globals()"
+        case Made(how, parts):
+            return f"{how}({', '.join(map(describe, parts))})"
         case Live(what):
             return f"<{what}>"
     return f"<{type(reference).__name__}>"

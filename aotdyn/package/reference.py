@@ -39,6 +39,17 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """What is made of other objects, equal each time: `list[int]`, `int | None`, `Flags(3)`.
+
+    how: a row of `resolve.MAKERS`. parts: references to what it is made of.
+    """
+
+    how: str
+    parts: tuple["Reference", ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CodeOf:
     """A code object: that of a function (or of the entry when `function` is None), or one nested
     in it.
@@ -151,5 +162,5 @@ def class_name(cls: type) -> str:
 
 Reference = (
     Import | Literal | CodeOf | EntryAt | GraphOf | Tensors | State | Runtime | Globals | Live
-    | Classes
+    | Classes | Made
 )  # fmt: skip

@@ -1,12 +1,15 @@
 """References -> live objects of this process."""
 
+import functools
 import importlib
+import operator
 import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 from .errors import PackageError
-from .reference import CodeOf, Import
+from .reference import CodeOf, Import, Made
 
 
 def resolve_import(reference: Import) -> Any:
@@ -34,3 +37,20 @@ def resolve_code(reference: CodeOf, entry_code: CodeType) -> CodeType:
             raise PackageError(f"{code.co_qualname} has no code among its constants at {index}")
         code = constants[index]
     return code
+
+
+# How an object is made of its parts.
+MAKERS: dict[str, Callable[..., Any]] = {
+    "item": lambda origin, *args: origin[args[0] if len(args) == 1 else args],
+    "union": lambda *members: functools.reduce(operator.or_, members),
+    "list": lambda *items: [*items],
+    "call": lambda function, *args: function(*args),
+}
+
+
+def resolve_made(reference: Made, resolve: Callable[[Any], Any]) -> Any:
+    """What a `Made` stands for. resolve: gives the object of any other reference."""
+    maker = MAKERS.get(reference.how)
+    if maker is None:
+        raise PackageError(f"there is no way {reference.how[:40]!r} to make objects")
+    return maker(*map(resolve, reference.parts))

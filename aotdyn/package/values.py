@@ -27,6 +27,7 @@ from .reference import (
     Import,
     Literal,
     Live,
+    Made,
     Runtime,
     State,
     TensorMeta,
@@ -51,6 +52,7 @@ REFERENCES: dict[str, type] = {
     "live": Live,
     "classes": Classes,
     "class_facts": ClassFacts,
+    "made": Made,
     "point": Point,
 }
 

@@ -471,7 +471,7 @@ _CODE_FACTS = {
 def _class_getattr(t, cls: type, name: str) -> Variable | None:
     """A class attribute read from the class itself; None where nothing special is to be done."""
     if name == "__dict__":
-        raise GraphBreak("attribute", f"{cls.__qualname__}.__dict__")
+        return t.lazy(vars(cls), Attribute(Bound(t.references.to(cls)), "__dict__"))
     value, owner = lookup(t, cls, name)
     if isinstance(value, types.ClassMethodDescriptorType):
         bound = getattr(cls, name)

@@ -14,6 +14,8 @@ from .naming import Names
 from .signals import GraphBreak
 from .variables import (
     DELETED,
+    Alias,
+    BackwardsIterator,
     CellVariable,
     Constant,
     DictVariable,
@@ -206,7 +208,7 @@ def _constant(w: BodyWriter, v: Constant) -> str:
     return w.literal(v.value)
 
 
-@rebuilds(Known)
+@rebuilds(Known, Alias)
 def _known(w: BodyWriter, v: Known) -> str:
     return w.ref(w.t.references.to(v.value))
 
@@ -311,14 +313,22 @@ def _sequence_iterator(w: BodyWriter, v: SequenceIterator) -> str:
 
 @rebuilds(FixedIterator)
 def _fixed_iterator(w: BodyWriter, v: FixedIterator) -> str:
-    changed = v.size == -1 and not isinstance(v.of, RangeVariable | DictVariable | TupleVariable)
-    if changed and v.index:
-        raise GraphBreak("reconstruct", "a reversed iterator half way", v.origin)
     _require_unchanged(w, v)
-    function = "reversed" if v.size == -1 else "iter"
+    function = "reversed" if v.backwards else "iter"
     name = w.bind("iterator", f"{function}({w.value(v.of)})")
     if v.index:
         w.lines.append(f"for _ in range({v.index}): next({name})")
+    return name
+
+
+@rebuilds(BackwardsIterator)
+def _backwards_iterator(w: BodyWriter, v: BackwardsIterator) -> str:
+    _require_unchanged(w, v)
+    name = w.bind("iterator", f"reversed({w.value(v.of)})")
+    if isinstance(v.of, RangeVariable):
+        w.lines.append(f"{name}.__setstate__({len(v.of.value) - 1 - v.index})")
+    elif v.index != len(v.of.items) - 1:
+        w.lines.append(f"{name}.__setstate__({v.index})")
     return name
 
 
@@ -503,6 +513,10 @@ def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
             lines.append(clear.format(target))
         elif change[0] == "del":
             lines.append(remove.format(target, w.value(change[2])))
+        elif change[0] == "first":
+            if not _removed_later(v, change[1], index):
+                move = w.ref(Import("collections", "OrderedDict.move_to_end"))
+                lines.append(f"{move}({target}, {w.value(change[2])}, False)")
         elif change[1] not in stored and not _removed_later(v, change[1], index):
             stored.add(change[1])
             key, item = v.items[change[1]]

@@ -1,8 +1,12 @@
-"""`functools.singledispatch`: which implementation is called for a class."""
+"""Functions of the library that are known by their code: which implementation a single-dispatch
+function calls for a class, and `__repr__` that tells of itself."""
 
+import dataclasses
 import functools
+import reprlib
 
-from .variables import FunctionVariable, Variable
+from .operation import call
+from .variables import Constant, FunctionVariable, Variable
 
 _DISPATCH = functools.singledispatch(lambda arg: arg).dispatch.__code__
 
@@ -20,3 +24,28 @@ def dispatch(t, function: FunctionVariable, kind: Variable) -> Variable:
 def is_dispatch(function: FunctionVariable) -> bool:
     """Whether a function chooses an implementation of a single-dispatch function."""
     return function.code is _DISPATCH
+
+
+_RECURSIVE = {
+    wrap(lambda self: "").__code__
+    for wrap in (reprlib.recursive_repr(), dataclasses._recursive_repr)
+}
+
+
+def is_recursive_repr(function: FunctionVariable) -> bool:
+    """Whether a function is what `reprlib.recursive_repr` makes of a `__repr__`."""
+    return function.code in _RECURSIVE
+
+
+def recursive_repr(t, function: FunctionVariable, self: Variable) -> Variable:
+    """Calls the `__repr__` inside, unless it is at work on the same object."""
+    cells = dict(zip(function.code.co_freevars, function.closure, strict=True))
+    content = {name: t.realize(cell).content for name, cell in cells.items()}
+    self = t.realize(self)
+    if any(each is self for each in t.telling):
+        return content.get("fillvalue", Constant("..."))
+    t.telling.append(self)
+    try:
+        return call(t, content["user_function"], [self])
+    finally:
+        t.telling.pop()

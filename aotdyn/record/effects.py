@@ -104,6 +104,13 @@ class Effects:
         del target.items[key]
         target.absent.add(key)
 
+    def move_to_front(self, target: DictVariable, key) -> None:
+        """Makes a dict's item its first."""
+        self.touch(target)
+        held = target.items.pop(key)
+        target.items = {key: held, **target.items}
+        target.changes.append(("first", key, held[0]))
+
     def clear(self, target: DictVariable) -> None:
         """Empties a dict."""
         self.touch(target)

@@ -56,11 +56,11 @@ FOLDABLE: set[Any] = _foldable() - {hash, str.__hash__, bytes.__hash__, tuple.__
 ENUM_MEMBERS: list[Callable[[Any], bool]] = []
 
 
-def plain(value: Variable) -> Any:
+def plain(value: Variable, within: tuple[Variable, ...] = ()) -> Any:
     """The Python value of a variable that is made of plain constants all through.
 
     Raises NotConstant otherwise: also for objects known by identity, whose text and hash may
-    differ between processes.
+    differ between processes, and for what contains itself. within: the containers around it.
     """
     if isinstance(value, Constant):
         return value.value
@@ -68,14 +68,17 @@ def plain(value: Variable) -> Any:
         return value.value
     if isinstance(value, RangeVariable):
         return value.value
+    if any(value is each for each in within):
+        raise NotConstant("a container that contains itself")
+    inside = (*within, value)
     if isinstance(value, Sequence):
         for item in value.items:
-            plain(item)
+            plain(item, inside)
         return value.constant()
     if isinstance(value, DictVariable) and value.complete:
-        return {key: plain(item) for key, (_, item) in value.items.items()}
+        return {key: plain(item, inside) for key, (_, item) in value.items.items()}
     if isinstance(value, SetVariable):
         for item in value.items.values():
-            plain(item)
+            plain(item, inside)
         return value.constant()
     raise NotConstant(value.describe())

@@ -9,7 +9,7 @@ import torch
 from ..package.reference import Import
 from ..package.source import Attribute, Bound
 from ..policy import refusal_to_inline
-from .dispatch import dispatch, is_dispatch
+from .dispatch import dispatch, is_dispatch, is_recursive_repr, recursive_repr
 from .frame import Frame
 from .graph_ops import is_graph_operation
 from .interpreter import run
@@ -232,6 +232,8 @@ def call_live(
         return _named_tuple(t, t.constant(args[0]), args[1:], kwargs)
     if len(args) == 1 and is_dispatch(function):
         return dispatch(t, function, args[0])
+    if len(args) == 1 and is_recursive_repr(function):
+        return recursive_repr(t, function, args[0])
     return inline(t, function, args, kwargs)
 
 
@@ -274,6 +276,9 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
     metaclass = type(cls)
     if metaclass.__call__ is not type.__call__:
         caller = metaclass.__call__
+        if caller is dict:
+            # A TypedDict.
+            return apply(t, dict, args, kwargs)
         reference = Bound(t.references.to(metaclass))
         if not isinstance(caller, FunctionType) or metaclass.__module__.startswith("torch"):
             raise GraphBreak("subclass", f"the metaclass of {cls.__qualname__}")

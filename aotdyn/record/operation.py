@@ -29,7 +29,6 @@ from .variables import (
     Constant,
     DictVariable,
     FunctionVariable,
-    IdentityVariable,
     IteratorVariable,
     Known,
     Lazy,
@@ -190,9 +189,43 @@ def _by_protocol(t, operation: Any, args: list[Variable], kwargs: dict) -> Varia
         return apply(t, operation, *t.specialized(args, kwargs))
     if isinstance(operation, FunctionType):
         return t.inline_live(operation, args, kwargs)
+    if operation in _TAKES_NUMBERS and any(map(_is_number_like, (*args, *kwargs.values()))):
+        real = getattr(operation, "__module__", None) == "math" and operation not in _WHOLE
+        convert = float if real or operation is complex else None
+        numbers = [_as_number(t, arg, convert) for arg in args]
+        named = {key: _as_number(t, arg, convert) for key, arg in kwargs.items()}
+        return apply(t, operation, numbers, named)
     if not kwargs:
         refuse_types(t, operation, args)
     raise GraphBreak(*refusal(operation, args))
+
+
+# Functions of `math` that take whole numbers.
+_WHOLE = {math.factorial, math.gcd, math.lcm, math.comb, math.perm, math.isqrt}
+
+
+# Functions of C that turn an object into the number that they need.
+_TAKES_NUMBERS = FOLDABLE - {
+    *BINARY_METHODS, *INPLACE_METHODS, *UNARY_METHODS, pow, bool, ascii, sum, min, max,
+    operator.truth, operator.not_, operator.countOf, operator.indexOf, operator.concat,
+} | {int, float, complex, round, operator.getitem}  # fmt: skip
+
+
+def _is_number_like(value: Variable) -> bool:
+    return isinstance(value, ObjectVariable) and (
+        has_special(value, "__index__") or has_special(value, "__float__")
+    )
+
+
+def _as_number(t, value: Variable, convert: Any) -> Variable:
+    """An object as the number that a function of C asks it for."""
+    if not _is_number_like(value):
+        return value
+    if convert is float and has_special(value, "__float__"):
+        return apply(t, float, [value])
+    if has_special(value, "__index__"):
+        return apply(t, operator.index, [value])
+    raise GraphBreak("unknown_operation", f"{value.describe()} as a number")
 
 
 def refuse_types(t, operation: Any, args: list[Variable]) -> None:
@@ -375,6 +408,9 @@ def call(
         if function.live is not None:
             return t.call_live(function, args, kwargs)
         return t.inline(function, args, kwargs)
+    rule = CALLS.get(type(function))
+    if rule is not None:
+        return rule(t, function, args, kwargs)
     if isinstance(function, Known):
         value = function.value
         if isinstance(value, type):
@@ -385,9 +421,6 @@ def call(
         return apply(t, value, args, kwargs)
     if isinstance(function, ObjectVariable):
         return t.call_object(function, args, kwargs)
-    rule = CALLS.get(type(function))
-    if rule is not None:
-        return rule(t, function, args, kwargs)
     if isinstance(function, Constant):
         t.raise_exception(TypeError, f"{function.type.__name__!r} object is not callable")
     raise GraphBreak("unknown_call", function.describe())
@@ -461,7 +494,8 @@ def key_of(t, value: Variable) -> Any:
         return value.live if value.live is not None else value
     if isinstance(value, TensorVariable):
         return value
-    if isinstance(value, IdentityVariable):
+    if hasattr(value, "key"):
+        # The result of id() or hash().
         return value.key
     try:
         key = value.constant()

@@ -2,19 +2,22 @@
 
 import _collections_abc
 import builtins
+import collections.abc
+import enum
 import functools
 import inspect
 import math
 import operator
 import sys
 import types
+import typing
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from ..package.reference import Import, Live, Reference
+from ..package.reference import Import, Literal, Live, Made, Reference
 from ..package.variant import code_hash
 from .polyfills import is_polyfill
 
@@ -46,8 +49,10 @@ def _homeless() -> dict[int, Import]:
 def importable(value: Any) -> Import | None:
     """The import that gives exactly this object, or None."""
     if isinstance(value, ModuleType):
-        name = value.__name__
-        return Import(name) if sys.modules.get(name) is value else None
+        # A module may call itself by another name than the one it is imported by.
+        names = (value.__name__, getattr(value.__spec__, "name", None))
+        found = [name for name in names if name and sys.modules.get(name) is value]
+        return Import(found[0]) if found else None
     if isinstance(value, torch._ops.OpOverload):
         packet, overload = value._schema.name.replace("::", "."), value._overloadname
         return _checked(Import("torch", f"ops.{packet}.{overload}"), value)
@@ -56,7 +61,7 @@ def importable(value: Any) -> Import | None:
             Import("torch", f"ops.{value._qualified_op_name.replace('::', '.')}"), value
         )
     module = getattr(value, "__module__", None)
-    qualname = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    qualname = _name_of(value)
     if isinstance(module, str) and isinstance(qualname, str) and "<" not in qualname:
         module = _PUBLIC.get(module, module)
         found = _checked(Import(module, qualname), value)
@@ -77,6 +82,52 @@ def importable(value: Any) -> Import | None:
         if base is not None and isinstance(base, Import):
             return _checked(Import(base.module, f"{base.qualname}.{value.__name__}"), value)
     return _homeless().get(id(value)) or _part_of_torch(value) or _enum_member(value)
+
+
+def _name_of(value: Any) -> Any:
+    """What an object calls itself within its module."""
+    for attribute in ("__qualname__", "__name__", "_name"):
+        name = getattr(value, attribute, None)
+        if name and (attribute != "_name" or type(value).__module__ == "typing"):
+            return name
+    return None
+
+
+# What `list[int]`, `int | None`, `Optional[int]` and the like are instances of.
+ALIASES = (types.GenericAlias, types.UnionType, typing._BaseGenericAlias)  # type: ignore
+
+
+def made_of(value: Any) -> Made | None:
+    """How another process makes an object like this one out of things with names, or None."""
+    if isinstance(value, enum.Flag):
+        return _made("call", type(value), value.value)
+    if not isinstance(value, ALIASES) or not hasattr(value, "__args__"):
+        return None
+    args = value.__args__
+    if isinstance(value, types.UnionType):
+        return _made("union", *args)
+    origin = value.__origin__
+    if isinstance(value, typing._BaseGenericAlias) and value._name not in (None, "Optional"):
+        origin = getattr(typing, value._name)
+    if hasattr(value, "__metadata__"):
+        return _made("item", typing.Annotated, origin, *value.__metadata__)
+    if origin in (typing.Callable, collections.abc.Callable):
+        given = args[0] if args[0] is Ellipsis else [*args[:-1]]
+        return _made("item", origin, given, args[-1])
+    return _made("item", origin, *args)
+
+
+def _made(how: str, *parts: Any) -> Made | None:
+    found = [_part(part) for part in parts]
+    return None if None in found else Made(how, tuple(found))
+
+
+def _part(value: Any) -> Reference | None:
+    if type(value) in (int, str, bytes, bool, type(None), type(Ellipsis)):
+        return Literal(value)
+    if type(value) is list:
+        return _made("list", *value)
+    return importable(value) or made_of(value)
 
 
 def _part_of_torch(value: Any) -> Import | None:
@@ -126,7 +177,7 @@ class References:
 
     def to(self, value: Any) -> Reference:
         """A reference to an object."""
-        found = importable(value)
+        found = importable(value) or made_of(value)
         if found is not None:
             return found
         known = self._live_by_id.get(id(value))

@@ -39,6 +39,7 @@ from .rules import (
     exceptions,
     function_objects,
     functions,
+    generics,
     hashing,
     higher_order,
     identities,
@@ -48,12 +49,14 @@ from .rules import (
     mapping_objects,
     mappings,
     modules,
+    proxies,
     sequence_objects,
     sequences,
     signatures,
     simple_objects,
     symbolic,
     tensors,
+    texts,
     torch_state,
     transforms,
 )
@@ -72,9 +75,9 @@ from .variables import (
 # Importing these registers their rules.
 RULE_MODULES = (
     attributes, autograd, builtins, deques, enums, exceptions, function_objects, functions,
-    hashing, higher_order, identities, instance_dicts, iterators, library, mapping_objects,
-    mappings, modules, sequence_objects, sequences, signatures, simple_objects, symbolic, tensors,
-    torch_state, transforms,
+    generics, hashing, higher_order, identities, instance_dicts, iterators, library,
+    mapping_objects, mappings, modules, proxies, sequence_objects, sequences, signatures,
+    simple_objects, symbolic, tensors, texts, torch_state, transforms,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

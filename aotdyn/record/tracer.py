@@ -86,6 +86,8 @@ class Tracer:
         self.depth = 0
         # Above 0 while a hash is computed of which the program sees nothing but its equality.
         self.hashing = 0
+        # Containers of which the text is being made.
+        self.telling: list[Variable] = []
         self._by_id: dict[int, tuple[Any, Variable]] = {}
         self._by_source: dict[Source, Variable] = {}
 
@@ -229,7 +231,7 @@ class Tracer:
             return self.new(SetVariable({k: self.wrap_result(k) for k in value}, cls=kind))
         if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
             raise GraphBreak("unknown_operation", f"a symbolic {kind.__name__} outside a graph")
-        if isinstance(value, type) or isinstance(value, enum.Enum) and importable(value):
+        if isinstance(value, type | enum.Enum):
             return Known(value, Bound(self.references.to(value)))
         raise GraphBreak("unknown_type", f"a result of type {kind.__name__}")
 
@@ -278,14 +280,19 @@ class Tracer:
         except NotConstant:
             raise GraphBreak("unknown_type", self.realize(variable).describe()) from None
 
-    def deep(self, variable: Variable) -> Variable:
-        """The variable with everything inside it looked at."""
+    def deep(self, variable: Variable, within: tuple[Variable, ...] = ()) -> Variable:
+        """The variable with everything inside it looked at. within: the containers around it."""
         variable = self.realize(variable)
+        if any(variable is each for each in within):
+            raise NotConstant("a container that contains itself")
+        inside = (*within, variable)
         if isinstance(variable, ListVariable | TupleVariable | SliceVariable):
-            variable.items = [self.deep(item) for item in variable.items]
+            variable.items = [self.deep(item, inside) for item in variable.items]
         elif isinstance(variable, DictVariable):
             self.complete(variable)
-            variable.items = {k: (key, self.deep(v)) for k, (key, v) in variable.items.items()}
+            variable.items = {
+                k: (key, self.deep(v, inside)) for k, (key, v) in variable.items.items()
+            }
         return variable
 
     def specialized(self, args: list[Variable], kwargs: dict) -> tuple[list[Variable], dict]:

@@ -2,17 +2,20 @@
 
 import enum
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from ..package.reference import Import, Reference
+from ..package.reference import Import, Made, Reference
 from ..package.source import Attribute, Bound, Contents, Item, ReferredItem, Source
 from ..package.values import contents
 from ..package.variant import code_hash
+from .references import ALIASES
 from .signals import GraphBreak
 from .variables import (
+    Alias,
     CellVariable,
     Constant,
     DictVariable,
@@ -317,10 +320,28 @@ def _is_plain_object(value: Any) -> bool:
     return bool(cls.__flags__ & 1 << 9) and not isinstance(value, _BUILTIN_BASES)
 
 
+def _alias(t, value: Any, source: Source) -> Variable:
+    """`list[int]` and the like, made anew each time."""
+    reference = t.references.to(value)
+    if isinstance(reference, Made):
+        t.guard("EQUAL", source, reference)
+        return Alias(value, Bound(reference) if isinstance(source, Bound) else source)
+    return Alias(value, identity(t, value, source))
+
+
+def _is_alias(value: Any) -> bool:
+    if isinstance(value, typing.NewType):
+        return True
+    return isinstance(value, ALIASES) and hasattr(value, "__args__")
+
+
 # Tried in this order for types that are not in WRAPPERS.
 _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     (lambda value: isinstance(value, type), _class),
     (lambda value: isinstance(value, enum.Enum), _enum),
+    (_is_alias, _alias),
+    # Its other objects: `Any`, `List`, type variables.
+    (lambda value: type(value).__module__ == "typing", _known),
     (_is_named_tuple, _named_tuple),
     (lambda value: isinstance(value, dict), _mapping),
     (lambda value: isinstance(value, BaseException), _exception),
@@ -381,6 +402,8 @@ def _replay(variable: DictVariable, known: dict) -> None:
     for change in variable.changes:
         if change[0] == "del":
             items.pop(change[1], None)
+        elif change[0] == "first":
+            variable.items = items = {change[1]: items.pop(change[1]), **items}
         elif change[1] in known:
             # A key that is there stays the object that it is.
             key = items.get(change[1], known[change[1]])[0]

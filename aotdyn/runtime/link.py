@@ -17,12 +17,13 @@ from ..package.reference import (
     Import,
     Literal,
     Live,
+    Made,
     Reference,
     Runtime,
     State,
     Tensors,
 )
-from ..package.resolve import resolve_code, resolve_import
+from ..package.resolve import resolve_code, resolve_import, resolve_made
 from ..package.variant import Variant
 from . import support
 from .classes import class_check
@@ -125,6 +126,7 @@ RESOLVERS: dict[type, Callable[[Linker, Any], Any]] = {
     EntryAt: lambda linker, ref: linker.entry.at(ref.point),
     Globals: lambda linker, ref: linker.entry.globals,
     Live: Linker._live,
+    Made: lambda linker, ref: resolve_made(ref, linker._resolve),
     Classes: lambda linker, ref: class_check(ref, linker._resolve),
     Runtime: Linker._runtime,
     State: lambda linker, ref: state_check(ref),

@@ -1,8 +1,14 @@
 """Making functions, returning, and generators."""
 
-from ..operation import call_method
+from ..operation import advance, call_method
 from ..signals import GraphBreak, Raised
-from ..variables import Constant, FunctionVariable, GeneratorVariable, IteratorVariable, Lazy
+from ..variables import (
+    Constant,
+    FunctionVariable,
+    GeneratorVariable,
+    IteratorVariable,
+    ObjectVariable,
+)
 from .control import Return, Yield
 from .table import opcode
 
@@ -48,20 +54,31 @@ def YIELD_VALUE(t, frame, ins):
 def SEND(t, frame, ins):
     """[receiver, value] -> [receiver, yielded], or jump with [result] when it is finished."""
     value = frame.pop()
-    receiver = frame.stack[-1]
-    if type(receiver) is Lazy or not isinstance(receiver, IteratorVariable):
+    receiver = t.realize(frame.stack[-1])
+    if not isinstance(receiver, IteratorVariable | ObjectVariable):
         raise GraphBreak("live_iterator", receiver.describe())
     try:
-        if isinstance(receiver, GeneratorVariable) and value.constant() is not None:
-            yielded = call_method(t, receiver, "send", [value])
-        else:
-            yielded = call_method(t, receiver, "__next__")
+        yielded = _send(t, receiver, value)
     except Raised as raised:
         if not issubclass(raised.value.type, StopIteration):
             raise
-        frame.pop()
-        args = raised.value.args.items
-        frame.push(args[0] if args else Constant(None))
-        return ins.argval
-    frame.push(yielded)
-    return None
+        args = t.realize(raised.value.args).items
+        result = args[0] if args else Constant(None)
+    else:
+        if yielded is not None:
+            frame.push(yielded)
+            return None
+        result = Constant(None)
+    frame.pop()
+    frame.push(result)
+    return ins.argval
+
+
+def _send(t, receiver, value):
+    """What the receiver yields; None at the end of an iterator that has no result."""
+    value = t.realize(value)
+    if not (isinstance(value, Constant) and value.value is None):
+        return call_method(t, receiver, "send", [value])
+    if isinstance(receiver, GeneratorVariable | ObjectVariable):
+        return call_method(t, receiver, "__next__", on_class=True)
+    return advance(t, receiver)

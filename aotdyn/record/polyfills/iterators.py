@@ -313,3 +313,9 @@ def backwards(sequence, size):
     while size:
         size -= 1
         yield sequence[size]
+
+
+def count_elements(mapping, iterable):
+    get = mapping.get
+    for element in iterable:
+        mapping[element] = get(element, 0) + 1

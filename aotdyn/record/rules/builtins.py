@@ -1,14 +1,18 @@
 """Rules for builtin functions and operators that are the same for many kinds of values."""
 
+import abc
 import inspect
 import operator
 import typing
-from types import GenericAlias, NoneType, UnionType
+from types import NoneType, UnionType
+from typing import Any, NoReturn
 
-from ...package.source import Attribute, Bound
+from ...package.source import Bound
 from ..operation import advance, apply, call, call_method, has_special, iterate, truth
+from ..references import ALIASES
 from ..signals import GraphBreak, Raised
 from ..variables import (
+    Alias,
     CellVariable,
     Constant,
     DictVariable,
@@ -37,22 +41,30 @@ from .table import rule
 # -- types ------------------------------------------------------------
 
 
-def classes_of(t, kinds: Variable) -> tuple[type, ...]:
-    """The classes named by the second argument of isinstance: a class, a union, or tuples."""
+def classes_of(t, kinds: Variable, function: str = "isinstance") -> tuple[type, ...]:
+    """The classes named by the second argument of isinstance or issubclass: a class, a union, or
+    tuples of them."""
     kinds = t.realize(kinds)
     if isinstance(kinds, TupleVariable):
-        return tuple(cls for item in kinds.items for cls in classes_of(t, item))
+        return tuple(cls for item in kinds.items for cls in classes_of(t, item, function))
     value = t.constant(kinds)
     if isinstance(value, type):
         return (value,)
-    members = typing.get_args(value)
-    if isinstance(kinds, Constant):
-        t.raise_exception(
-            TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union"
-        )
-    if members:
-        return tuple(NoneType if m is None else m for m in members)
-    raise GraphBreak("unknown_operation", f"isinstance(…, {kinds.describe()})")
+    if typing.get_origin(value) in (typing.Union, UnionType):
+        members = (Alias(m) if isinstance(m, ALIASES) else Known(m) for m in value.__args__)
+        return tuple(cls for member in members for cls in classes_of(t, member, function))
+    if isinstance(value, typing._BaseGenericAlias) and not hasattr(value, "__args__"):
+        return (value.__origin__,)
+    refused(t, isinstance if function == "isinstance" else issubclass, value)
+
+
+def refused(t, check: Any, kind: Any) -> NoReturn:
+    """Raises what `isinstance` or `issubclass` does for a second argument that it does not take."""
+    try:
+        check(object() if check is isinstance else object, kind)
+    except TypeError as error:
+        t.raise_exception(TypeError, *error.args)
+    raise GraphBreak("unknown_operation", f"{check.__name__}(…, {kind!r})")
 
 
 @rule(isinstance)
@@ -63,14 +75,9 @@ def isinstance_(t, self, kinds):
     kind = self.type
     if isinstance(self, TensorVariable):
         return Constant(isinstance(self.fake, classes) or issubclass(kind, classes))
-    for cls in classes:
-        checker = type(cls).__instancecheck__
-        if checker is type.__instancecheck__ or type(cls).__module__ in _KNOWN_CHECKS:
-            continue
-        raise GraphBreak("subclass", f"isinstance(…, {cls.__qualname__})")
     if isinstance(self, Known):
         return Constant(isinstance(self.value, classes))
-    return Constant(_issubclass(t, kind, classes))
+    return Constant(any(_is_instance(t, self, kind, cls) for cls in classes))
 
 
 def _issubclass(t, kind: type, classes: tuple[type, ...]) -> bool:
@@ -85,34 +92,39 @@ def _issubclass(t, kind: type, classes: tuple[type, ...]) -> bool:
     return False
 
 
-# Metaclasses whose check depends on the class alone.
+def _is_instance(t, self: Variable, kind: type, cls: type) -> bool:
+    metaclass = type(cls)
+    checker = metaclass.__instancecheck__
+    if checker is type.__instancecheck__ or checker is abc.ABCMeta.__instancecheck__:
+        return _issubclass(t, kind, (cls,))
+    if metaclass.__module__ not in _KNOWN_CHECKS:
+        raise GraphBreak("subclass", f"isinstance(…, {cls.__qualname__})")
+    if cls is typing.Any or getattr(cls, "_is_protocol", False):
+        if cls is typing.Any or not getattr(cls, "_is_runtime_protocol", False):
+            refused(t, isinstance, cls)
+        return _has_members(t, self, cls)
+    return _issubclass(t, kind, (cls,))
+
+
+def _has_members(t, self: Variable, protocol: type) -> bool:
+    """Whether an object has all that a protocol names."""
+    names = sorted(typing._get_protocol_attrs(protocol))
+    return all(truth(t, apply(t, hasattr, [self, Constant(name)])) for name in names)
+
+
+# Metaclasses whose check depends on the class alone, or is that of protocols.
 _KNOWN_CHECKS = {"abc", "_abc", "typing", "enum", "torch.nn.parameter", "torch._C", "torch"}
-
-
-@rule(operator.or_, Known)
-def union(t, self, other):
-    """`int | str`."""
-    other = t.realize(other)
-    if not isinstance(other, Known | Constant) or type(self.value) not in (type, UnionType):
-        return NotImplemented
-    made = operator.or_(self.value, t.constant(other))
-    return Known(made) if isinstance(made, UnionType) else NotImplemented
-
-
-@rule(operator.or_, Constant)
-def union_reversed(t, self, other):
-    """`None | int`."""
-    other = t.realize(other)
-    if self.value is None and isinstance(other, Known) and type(other.value) is type:
-        return Known(operator.or_(None, other.value))
-    return NotImplemented
 
 
 @rule(issubclass, Known)
 def issubclass_(t, self, kinds):
     if not isinstance(self.value, type):
         t.raise_exception(TypeError, "issubclass() arg 1 must be a class")
-    return Constant(_issubclass(t, self.value, classes_of(t, kinds)))
+    classes = classes_of(t, kinds, "issubclass")
+    try:
+        return Constant(_issubclass(t, self.value, classes))
+    except TypeError as error:
+        t.raise_exception(TypeError, *error.args)
 
 
 @rule(type)
@@ -443,19 +455,12 @@ def sorted_(t, self, key=None, reverse=None):
     return result
 
 
-# -- text ------------------------------------------------------------
+# -- containment and the rest ------------------------------------------------------------
 
 
-@rule((str, repr, format), TensorVariable)
-def format_tensor(t, self, spec=None):
-    raise GraphBreak("tensor_value", "a tensor is formatted")
-
-
-@rule(str)
-def str_(t, self=None, *rest):
-    if self is None:
-        return Constant("")
-    return NotImplemented
+@rule(pow)
+def pow_(t, base, exponent, mod=None):
+    return apply(t, operator.pow, [base, exponent]) if mod is None else NotImplemented
 
 
 @rule(operator.contains, ObjectVariable)
@@ -472,39 +477,6 @@ def contains_object(t, self, item):
     return Constant(False)
 
 
-@rule(str, ObjectVariable)
-def str_object(t, self):
-    if has_special(self, "__str__"):
-        return NotImplemented
-    return apply(t, repr, [self])
-
-
-@rule(format, ObjectVariable)
-def format_object(t, self, spec):
-    if has_special(self, "__format__"):
-        return NotImplemented
-    if t.constant(spec) != "":
-        t.raise_exception(
-            TypeError, f"unsupported format string passed to {self.cls.__name__}.__format__"
-        )
-    return apply(t, str, [self])
-
-
-@rule(str, Known)
-def str_known(t, self):
-    value = self.value
-    if isinstance(value, type) and type(value).__repr__ is type.__repr__:
-        return Constant(repr(value))
-    return NotImplemented
-
-
-@rule((format, str, repr), Symbolic)
-def text_of_symbolic(t, self, spec=None):
-    """A number is only symbolic once it has been seen to differ: a text for each of its values
-    would be a variant for each."""
-    raise GraphBreak("number_text", self.describe())
-
-
 @rule(inspect.isclass)
 def isclass(t, self):
     return Constant(isinstance(self, Known) and isinstance(self.value, type))
@@ -513,19 +485,3 @@ def isclass(t, self):
 @rule(typing.cast)
 def cast(t, kind, value):
     return value
-
-
-# -- types as values ------------------------------------------------------------
-
-
-@rule(getattr, Opaque)
-def opaque_getattr(t, self, name, default=None):
-    """What `int | str` and `list[int]` are made of."""
-    key = t.constant(name)
-    if self.type in (UnionType, GenericAlias) and key in ("__args__", "__origin__"):
-        if hasattr(self.value, key):
-            return t.lazy(getattr(self.value, key), Attribute(self.source, key))
-        if default is not None:
-            return default
-        t.raise_exception(AttributeError, f"{self.describe()!r} object has no attribute {key!r}")
-    raise GraphBreak("unknown_type", f"{self.describe()}.{key}")

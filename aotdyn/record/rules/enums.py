@@ -56,7 +56,7 @@ CONSTRUCTORS[enum.Enum] = _construct
 def _on_class(operation, function) -> None:
     @rule(operation, Known)
     def on_class(t, self, *args):
-        if type(self.value) is not enum.EnumMeta:
+        if not isinstance(self.value, enum.EnumMeta):
             return NotImplemented
         return function(t, self.value, *args)
 
@@ -78,6 +78,8 @@ def _contains(t, cls: Any, item: Variable) -> Variable:
 _on_class(operator.getitem, _getitem)
 _on_class(operator.contains, _contains)
 _on_class(iter, lambda t, cls: t.new(SequenceIterator(_members(t, cls))))
+_on_class(reversed, lambda t, cls: t.new(
+    SequenceIterator(TupleVariable(_members(t, cls).items[::-1]))))  # fmt: skip
 _on_class(len, lambda t, cls: Constant(len(cls)))
 
 
@@ -87,3 +89,12 @@ def call_type(t, self, *args, **kwargs):
     if not isinstance(self.value, type):
         return NotImplemented
     return construct_plainly(t, self.value, list(args), kwargs)
+
+
+@rule(iter, Known, after=True)
+def iter_flags(t, self):
+    """The members that a combination of flags has."""
+    value = self.value
+    if not isinstance(value, enum.Flag) or not is_value(value):
+        return NotImplemented
+    return t.new(SequenceIterator(TupleVariable([member(t, each) for each in value])))

@@ -1,10 +1,23 @@
 """`hash()`, and objects with a hash of their own as keys."""
 
 import operator
+from typing import Any
 
-from ..operation import HASHED_KEYS, apply, call_method, key_of, truth
+from ..body import BodyWriter, rebuilds
+from ..operation import HASHED_KEYS, apply, call_method, has_special, key_of, truth
 from ..signals import GraphBreak
-from ..variables import Constant, ObjectVariable, Symbolic, TupleVariable, Variable
+from ..variables import (
+    Constant,
+    DictVariable,
+    FunctionVariable,
+    Known,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    Symbolic,
+    TupleVariable,
+    Variable,
+)
 from .table import rule
 
 # Their hash is the same in every process.
@@ -52,10 +65,85 @@ def hashed_key(t, value: ObjectVariable) -> HashedKey:
 HASHED_KEYS.append(hashed_key)
 
 
+class HashVariable(Variable):
+    """`hash(of)` where the number differs between processes: it can be passed on, compared with
+    the hash of an equal object, and be a key. key: what stands for the object as a key."""
+
+    __slots__ = ("of", "key")
+
+    def __init__(self, of: Variable, key: Any):
+        super().__init__()
+        self.of = of
+        self.key = (hash, key)
+
+    @property
+    def type(self) -> type:
+        return int
+
+    def describe(self) -> str:
+        return "hash()"
+
+
+@rebuilds(HashVariable)
+def _rebuild(w: BodyWriter, v: HashVariable) -> str:
+    return w.bind("hashed", f"hash({w.value(v.of)})")
+
+
+def _compare(operation, wanted: bool) -> None:
+    @rule(operation, HashVariable)
+    def compare(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, HashVariable) or self.key != other.key:
+            # Different objects may have the same hash.
+            raise GraphBreak("hash", self.describe())
+        return Constant(wanted)
+
+
+_compare(operator.eq, True)
+_compare(operator.ne, False)
+
+
 @rule(hash, Constant, Symbolic, TupleVariable)
 def hash_plain(t, self):
-    """Text hashes differently in each process: usable only as long as nobody sees the number."""
-    key = key_of(t, self)
-    if not t.hashing and type(key) not in _STABLE:
-        raise GraphBreak("hash", self.describe())
-    return Constant(hash(key))
+    """Text hashes differently in each process."""
+    return _hashed(t, self, key_of(t, self))
+
+
+def _hashed(t, value: Variable, key: Any) -> Variable:
+    if t.hashing or _is_stable(key):
+        return Constant(hash(key))
+    return t.new(HashVariable(value, key))
+
+
+def _is_stable(key: Any) -> bool:
+    """Whether a value has the same hash in every process."""
+    if type(key) is tuple:
+        return all(map(_is_stable, key))
+    return type(key) in _STABLE
+
+
+@rule(hash, SetVariable)
+def hash_set(t, self):
+    if self.cls is set:
+        t.raise_exception(TypeError, "unhashable type: 'set'")
+    keys = frozenset(self.items)
+    if t.hashing or all(map(_is_stable, keys)):
+        return Constant(hash(keys))
+    return t.new(HashVariable(self, keys))
+
+
+@rule(hash, Known, FunctionVariable)
+def hash_identity(t, self):
+    return t.new(HashVariable(self, key_of(t, self)))
+
+
+@rule(hash, ListVariable, DictVariable)
+def hash_mutable(t, self):
+    t.raise_exception(TypeError, f"unhashable type: {self.type.__name__!r}")
+
+
+@rule(hash, ObjectVariable)
+def hash_object(t, self):
+    if has_special(self, "__hash__") and self.type.__hash__ is not None:
+        return NotImplemented
+    return t.new(HashVariable(self, key_of(t, self)))

@@ -15,6 +15,7 @@ from ..generators import (
 from ..operation import advance, apply, call, call_method, has_special, truth
 from ..signals import GraphBreak, Raised
 from ..variables import (
+    BackwardsIterator,
     Constant,
     DictVariable,
     EnumerateVariable,
@@ -117,7 +118,23 @@ def iter_object(t, self, sentinel=None):
 
 @rule(reversed, Sequence, RangeVariable)
 def reversed_(t, self):
-    return t.new(FixedIterator(self, list(self.items)[::-1], -1))
+    return t.new(BackwardsIterator(self, _size(self) - 1))
+
+
+def _size(of: Variable) -> int:
+    return len(of.value) if isinstance(of, RangeVariable) else len(of.items)
+
+
+@advances(BackwardsIterator)
+def advance_backwards(t, self):
+    index = self.index
+    if not 0 <= index < _size(self.of):
+        self.index = -1
+        return None
+    t.effects.count += 1
+    self.index -= 1
+    of = self.of
+    return Constant(of.value[index]) if isinstance(of, RangeVariable) else of.items[index]
 
 
 @rule(reversed, ObjectVariable)
@@ -129,9 +146,17 @@ def reversed_object(t, self):
 
 @rule(reversed, DictVariable)
 def reversed_dict(t, self):
-    t.complete(self)
-    keys = [key for key, _ in self.items.values()]
-    return t.new(FixedIterator(self, keys[::-1], -1))
+    return reversed_view(t, ViewVariable(self, "keys"), self)
+
+
+@rule(reversed, ViewVariable)
+def reversed_view(t, self, of=None):
+    t.complete(self.of)
+    keys = list(self.of.items)[::-1]
+    made = t.new(FixedIterator(of or self, keys, len(keys), backwards=True))
+    made.view = self
+    made.seen = len(self.of.changes)
+    return made
 
 
 @rule(enumerate)
@@ -174,7 +199,7 @@ def advance_sequence(t, self):
 @advances(FixedIterator)
 def advance_fixed(t, self):
     source = self.of.of if isinstance(self.of, ViewVariable) else self.of
-    is_table = isinstance(source, DictVariable | SetVariable) and self.size not in (None, -1)
+    is_table = isinstance(source, DictVariable | SetVariable) and self.size is not None
     if is_table and len(source.items) != self.size:
         kind = "dictionary" if isinstance(source, DictVariable) else "Set"
         # It stays that way, whatever the size becomes.
@@ -192,7 +217,8 @@ def _viewed(t, self: FixedIterator, key) -> Variable:
     """What a view gives for a key, as the dict is now."""
     view = self.view
     if self.seen != len(view.of.changes):
-        if list(view.of.items) != self.values:
+        keys = reversed(view.of.items) if self.backwards else view.of.items
+        if list(keys) != self.values:
             raise GraphBreak("mutation", "the keys of a dict change as it is iterated", self.origin)
         self.seen = len(view.of.changes)
     row = view.of.items[key]
@@ -268,7 +294,8 @@ def advance_generator(t, self):
 _NEXT = tuple(
     type(each).__next__
     for each in (iter([]), iter(()), iter(range(0)), iter({}), iter({}.values()), iter({}.items()),
-                 iter(set()), iter(""), iter(b""), reversed([]), reversed({}), enumerate(()), zip(),
+                 iter(set()), iter(""), iter(b""), reversed([]), reversed({}), reversed(()),
+                 reversed({}.values()), reversed({}.items()), enumerate(()), zip(),
                  map(len, ()), filter(None, ()), (_ for _ in ()))
 )  # fmt: skip
 

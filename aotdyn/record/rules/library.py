@@ -1,7 +1,9 @@
 """Objects of C from `functools`, `operator` and `itertools`: made, called and advanced by
 polyfills, rebuilt as what they are."""
 
+import collections
 import functools
+import heapq
 import itertools
 import operator
 
@@ -9,11 +11,13 @@ from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
 from ..operation import advance, apply, call
-from ..polyfills import callables, iterators
+from ..polyfills import callables, heaps, iterators
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
     DictVariable,
+    ListVariable,
+    LiveListVariable,
     ObjectVariable,
     TupleVariable,
     Variable,
@@ -143,6 +147,23 @@ def chain_from_iterable(t, iterable):
 @rule(itertools.tee)
 def tee(t, iterable, n=None):
     return t.inline_live(iterators.tee, [iterable, *([] if n is None else [n])], {})
+
+
+def _heap(function, polyfill) -> None:
+    @rule(function)
+    def on_heap(t, heap, *args):
+        if type(heap) not in (ListVariable, LiveListVariable):
+            return NotImplemented
+        return t.inline_live(polyfill, [heap, *args], {})
+
+
+for _name in ("heappush", "heappop", "heapreplace", "heappushpop", "heapify"):
+    _heap(getattr(heapq, _name), getattr(heaps, _name))
+
+
+@rule(collections._count_elements)
+def count_elements(t, mapping, iterable):
+    return t.inline_live(iterators.count_elements, [mapping, iterable], {})
 
 
 @advances(LibraryIterator)

@@ -5,9 +5,16 @@ import collections
 import operator
 
 from ..invoke import allocate, dict_item
-from ..operation import apply, call, call_method
+from ..operation import apply, call, call_method, iterate, key_of, truth
 from ..signals import GraphBreak
-from ..variables import Constant, DictVariable, Known, MappingObject, Variable
+from ..variables import (
+    Constant,
+    DictVariable,
+    Known,
+    MappingObject,
+    TupleVariable,
+    Variable,
+)
 from .mappings import pairs_of
 from .table import rule
 
@@ -105,9 +112,11 @@ def init_default(t, self, factory=NONE, *others, **kwargs):
 
 @rule(collections.OrderedDict.move_to_end, MappingObject)
 def move_to_end(t, self, key, last=None):
-    if last is not None and not t.constant(last):
-        raise GraphBreak("unknown_operation", "move_to_end(last=False)")
     value = apply(t, operator.getitem, [self.contents, key])
+    if last is not None and not truth(t, last):
+        t.complete(self.contents)
+        t.effects.move_to_front(self.contents, key_of(t, key))
+        return NONE
     apply(t, operator.delitem, [self.contents, key])
     apply(t, operator.setitem, [self.contents, key, value])
     return NONE
@@ -115,11 +124,56 @@ def move_to_end(t, self, key, last=None):
 
 @rule(methods("popitem"), MappingObject)
 def popitem(t, self, last=None):
-    if last is not None and not t.constant(last):
-        raise GraphBreak("unknown_operation", "popitem(last=False)")
     if overrides(self.cls, "__getitem__", "__delitem__"):
         raise GraphBreak("subclass", f"{self.cls.__qualname__}.popitem")
-    return apply(t, dict.popitem, [self.contents])
+    contents = self.contents
+    if not issubclass(self.cls, collections.OrderedDict):
+        return apply(t, dict.popitem, [contents])
+    t.complete(contents)
+    if not contents.items:
+        t.raise_exception(KeyError, "dictionary is empty")
+    token = next(iter(contents.items))
+    if last is None or truth(t, last):
+        token = next(reversed(contents.items))
+    pair = contents.items[token]
+    t.effects.delete_item(contents, token)
+    return t.new(TupleVariable(pair))
+
+
+@rule(methods("__or__"), MappingObject)
+def or_(t, self, other):
+    """A new mapping of the class in C, or of a subclass of OrderedDict, with what both hold."""
+    other = t.realize(other)
+    if not isinstance(other, MappingObject | DictVariable):
+        return Constant(NotImplemented)
+    if self.cls not in (collections.OrderedDict, collections.defaultdict):
+        if issubclass(self.cls, (collections.OrderedDict, collections.defaultdict)):
+            raise GraphBreak("subclass", f"{self.cls.__qualname__} | …")
+        made = apply(t, dict.copy, [self.contents])
+        apply(t, dict.update, [made, other])
+        return made
+    made = copy(t, self)
+    apply(t, dict.update, [made.contents, other])
+    return made
+
+
+@rule(methods("__ior__"), MappingObject)
+def ior(t, self, other):
+    call_method(t, self, "update", [other])
+    return self
+
+
+@rule(collections.OrderedDict.fromkeys)
+def fromkeys(t, iterable, value=NONE):
+    made = t.new(MappingObject(collections.OrderedDict, DictVariable()))
+    for key in iterate(t, iterable):
+        apply(t, operator.setitem, [made.contents, key, value])
+    return made
+
+
+@rule(methods("__reversed__"), MappingObject)
+def backwards(t, self):
+    return apply(t, reversed, [self.contents])
 
 
 @rule(methods("copy"), MappingObject)

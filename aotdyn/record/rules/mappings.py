@@ -3,14 +3,14 @@
 import operator
 
 from ..invoke import dict_item
-from ..operation import apply, iterate, key_of, truth
-from ..signals import GraphBreak
+from ..operation import apply, call_method, iterate, key_of, truth
 from ..variables import (
     Constant,
     DictVariable,
     InstanceDict,
     MappingObject,
     ObjectVariable,
+    ProxyVariable,
     SetVariable,
     Symbolic,
     TupleVariable,
@@ -150,11 +150,11 @@ def pairs_of(t, other: Variable) -> list[tuple[Variable, Variable]]:
         return iterate_pairs(t, other)
     if isinstance(other, MappingObject) and other.cls.__iter__ is dict.__iter__:
         return pairs_of(t, other.contents)
-    if isinstance(other, ObjectVariable):
-        if hasattr(other.type, "keys"):
-            keys = iterate(t, apply(t, getattr, [other, Constant("keys")]))
-            return [(key, apply(t, operator.getitem, [other, key])) for key in keys]
-        raise GraphBreak("unknown_operation", f"a dict from a {other.describe()}")
+    if isinstance(other, ObjectVariable) and hasattr(other.type, "keys"):
+        keys = iterate(t, call_method(t, other, "keys"))
+        return [(key, apply(t, operator.getitem, [other, key])) for key in keys]
+    if isinstance(other, ProxyVariable):
+        return pairs_of(t, other.of)
     pairs = []
     for index, pair in enumerate(iterate(t, other)):
         what = f"dictionary update sequence element #{index}"

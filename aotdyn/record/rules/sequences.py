@@ -40,7 +40,7 @@ def _index(t, self: Variable, key: Variable):
     if isinstance(key, ObjectVariable) and hasattr(key.type, "__index__"):
         key = t.realize(apply(t, operator.index, [key]))
     if isinstance(key, SliceVariable):
-        return t.constant(key)
+        return slice(*(t.constant(_bound(t, part)) for part in key.items))
     known = isinstance(key, Constant | Symbolic | Known | ObjectVariable | Sequence)
     if known and not hasattr(key.type, "__index__"):
         t.raise_exception(
@@ -48,6 +48,14 @@ def _index(t, self: Variable, key: Variable):
             f"{self.type.__name__} indices must be integers or slices, not {key.type.__name__}",
         )
     return operator.index(t.constant(key))
+
+
+def _bound(t, part: Variable) -> Variable:
+    """A bound of a slice, or how often a sequence is repeated, as a number."""
+    part = t.realize(part)
+    if isinstance(part, ObjectVariable) and hasattr(part.type, "__index__"):
+        return apply(t, operator.index, [part])
+    return part
 
 
 def _like(t, self: Sequence, items: list[Variable]) -> Variable:
@@ -127,10 +135,16 @@ def iadd_tuple(t, self, other):
 
 @rule(operator.mul, ListVariable, TupleVariable)
 def mul(t, self, count):
-    count = t.realize(count)
+    count = _repetitions(t, count)
     if not isinstance(count, Constant | Symbolic):
         return NotImplemented
     return _like(t, self, self.items * _count(t, self, count))
+
+
+def _repetitions(t, count: Variable) -> Variable:
+    """How often a sequence is repeated; an object with a `__rmul__` decides what that means."""
+    count = t.realize(count)
+    return count if hasattr(count.type, "__rmul__") else _bound(t, count)
 
 
 def _count(t, self: Sequence, count: Variable) -> int:
@@ -152,6 +166,10 @@ def mul_reversed(t, self, other):
     other = t.realize(other)
     if isinstance(other, ListVariable | TupleVariable) and type(self.value) is int:
         return _like(t, other, other.items * self.value)
+    if isinstance(other, ObjectVariable) and self.type in (str, bytes):
+        count = _repetitions(t, other)
+        if count is not other:
+            return apply(t, operator.mul, [self, count])
     return NotImplemented
 
 
@@ -228,7 +246,7 @@ def extend(t, self, items):
 
 @rule(list.insert, ListVariable)
 def insert(t, self, index, item):
-    position = t.constant(index)
+    position = t.constant(_bound(t, index))
     t.effects.touch(self)
     self.items.insert(position, item)
     return NONE
@@ -236,7 +254,7 @@ def insert(t, self, index, item):
 
 @rule(list.pop, ListVariable)
 def pop(t, self, index=None):
-    position = -1 if index is None else t.constant(index)
+    position = -1 if index is None else t.constant(_bound(t, index))
     if not -len(self.items) <= position < len(self.items):
         t.raise_exception(IndexError, "pop index out of range" if self.items else
                           "pop from empty list")  # fmt: skip
@@ -285,8 +303,8 @@ def find_item(
 
 @rule((list.index, tuple.index), Sequence)
 def index(t, self, item, start=None, stop=None):
-    first = 0 if start is None else t.constant(start)
-    last = None if stop is None else t.constant(stop)
+    first = 0 if start is None else t.constant(_bound(t, start))
+    last = None if stop is None else t.constant(_bound(t, stop))
     position = find_item(t, self, item, first, last)
     if position is None:
         if isinstance(self, TupleVariable):
@@ -378,7 +396,7 @@ def slice_indices(t, self, size):
 
 @rule(range)
 def make_range(t, *parts):
-    values = [t.constant(part) for part in parts]
+    values = [t.constant(_bound(t, part)) for part in parts]
     try:
         return RangeVariable(range(*values))
     except (TypeError, ValueError) as error:

@@ -1,12 +1,11 @@
 """`inspect.signature` of functions and methods: which parameters there are, of which kind."""
 
 import inspect
-from types import FunctionType, MappingProxyType
+from types import FunctionType
 
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
 from ...package.variant import code_hash
-from ..operation import apply
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -14,6 +13,7 @@ from ..variables import (
     FunctionVariable,
     Known,
     MethodVariable,
+    ProxyVariable,
     Variable,
 )
 from .table import rule
@@ -108,9 +108,7 @@ def signature_getattr(t, self, name, default=None):
     if t.constant(name) != "parameters":
         raise GraphBreak("attribute", f"Signature.{t.constant(name)}")
     items = {key: (Constant(key), value) for key, value in self.parameters.items()}
-    made = t.new(DictVariable(items))
-    made.cls = MappingProxyType
-    return made
+    return t.new(ProxyVariable(t.new(DictVariable(items))))
 
 
 @rule(getattr, ParameterVariable)
@@ -127,17 +125,3 @@ def parameter_getattr(t, self, name, default=None):
         value = getattr(inspect.Parameter, key)
         return Known(value, Bound(t.references.to(value)))
     raise GraphBreak("attribute", f"Parameter.{key}")
-
-
-def _proxied(name: str) -> None:
-    """A mappingproxy is a dict that cannot be changed."""
-    plain = getattr(dict, name)
-
-    @rule(getattr(MappingProxyType, name), DictVariable)
-    def proxied(t, self, *args):
-        return apply(t, plain, [self, *args])
-
-
-for _name in ("keys", "values", "items", "get", "copy", "__getitem__", "__contains__", "__len__",
-              "__iter__"):  # fmt: skip
-    _proxied(_name)

@@ -23,10 +23,11 @@ CALLS: dict[type, Callable] = {}
 class Rule:
     """A registered function `f(t, *args, **kwargs)` and which arguments it takes.
 
-    It returns a Variable, or NotImplemented: this rule does not apply to these arguments.
+    It returns a Variable, or NotImplemented: this rule does not apply to these arguments. `after`
+    is the rule that is tried then, None where there is no other.
     """
 
-    __slots__ = ("function", "signature", "least", "most")
+    __slots__ = ("function", "signature", "least", "most", "after")
 
     def __init__(self, function: Callable):
         self.function = function
@@ -37,6 +38,7 @@ class Rule:
         self.most: float = len(positional)
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
             self.most = float("inf")
+        self.after: Rule | None = None
 
     def __call__(self, t, args: list[Variable], kwargs: dict[str, Variable]):
         if kwargs or not self.least <= len(args) <= self.most:
@@ -44,21 +46,32 @@ class Rule:
                 self.signature.bind(t, *args, **kwargs)
             except TypeError as error:
                 raise GraphBreak("bad_arguments", str(error)) from None
-        return self.function(t, *args, **kwargs)
+        result = self.function(t, *args, **kwargs)
+        if result is NotImplemented and self.after is not None:
+            return self.after(t, args, kwargs)
+        return result
 
 
-def rule(operation: Any, *kinds: type) -> Callable[[Callable], Callable]:
-    """Registers a rule for one operation, or a tuple of them, and the kinds of first arguments."""
+def rule(operation: Any, *kinds: type, after: bool = False) -> Callable[[Callable], Callable]:
+    """Registers a rule for one operation, or a tuple of them, and the kinds of first arguments.
+
+    after: there may be rules for these already; this one is tried where they do not apply.
+    """
     operations: Iterable = operation if isinstance(operation, tuple) else (operation,)
 
     def register(function: Callable) -> Callable:
-        made = Rule(function)
         for each in operations:
             rows = RULES.setdefault(each, {})
             for kind in kinds or (Variable,):
-                if kind in rows:
+                made = Rule(function)
+                first = rows.setdefault(kind, made)
+                if first is made:
+                    continue
+                if not after:
                     raise ValueError(f"two rules for {each} on {kind.__name__}")
-                rows[kind] = made
+                while first.after is not None:
+                    first = first.after
+                first.after = made
         return function
 
     return register

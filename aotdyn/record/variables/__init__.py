@@ -1,6 +1,6 @@
 """The kinds of values that the tracer distinguishes."""
 
-from .base import Constant, Known, Lazy, Null, Opaque, Variable
+from .base import Alias, Constant, Known, Lazy, Null, Opaque, Variable
 from .callables import FunctionVariable, MethodVariable, SuperVariable
 from .containers import (
     CellVariable,
@@ -15,6 +15,7 @@ from .containers import (
     ViewVariable,
 )
 from .iterators import (
+    BackwardsIterator,
     EnumerateVariable,
     FilterVariable,
     FixedIterator,
@@ -24,12 +25,14 @@ from .iterators import (
     SequenceIterator,
     ZipVariable,
 )
-from .mappings import IdentityVariable, InstanceDict, MappingObject
+from .mappings import IdentityVariable, InstanceDict, MappingObject, ProxyVariable
 from .objects import DELETED, ExceptionVariable, HandledVariable, ObjectVariable
 from .tensor import Symbolic, TensorVariable
 
 __all__ = [
     "DELETED",
+    "Alias",
+    "BackwardsIterator",
     "CellVariable",
     "Constant",
     "DictVariable",
@@ -53,6 +56,7 @@ __all__ = [
     "Null",
     "ObjectVariable",
     "Opaque",
+    "ProxyVariable",
     "RangeVariable",
     "Sequence",
     "SequenceIterator",

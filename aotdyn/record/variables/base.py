@@ -121,3 +121,10 @@ class Known(Variable):
     def describe(self) -> str:
         value = self.value
         return getattr(value, "__qualname__", None) or getattr(value, "__name__", repr(value))
+
+
+class Alias(Known):
+    """`list[int]`, `int | None`, `Optional[int]`, a `NewType`: known entirely, by what it is made
+    of."""
+
+    __slots__ = ()

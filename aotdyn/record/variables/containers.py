@@ -120,7 +120,8 @@ class DictVariable(Variable):
 
     live: the dict itself where it existed before the frame. Such a dict is looked into key by
     key (`complete` is False) until something needs all of it. absent: keys known to be missing.
-    changes: what was done to it since, in order: ("set", key), ("del", key), ("clear", None).
+    changes: what was done to it since, in order: ("set", key), ("del", key, its variable),
+    ("first", key, its variable) for what was moved to the front, ("clear", None).
     owner: the object whose contents these are, for an instance of a subclass of dict.
     """
 

@@ -12,9 +12,13 @@ class IteratorVariable(Variable):
     __slots__ = ()
 
 
-def iterator_type(cls: type) -> type:
-    """The type of `iter(value)` for the values of a builtin type."""
-    return type(iter(range(0) if cls is range else cls()))
+def iterator_type(cls: type, backwards: bool = False) -> type:
+    """The type of `iter(value)`, or `reversed(value)`, for the values of a builtin type."""
+    empty = range(0) if cls is range else _EMPTY_VIEWS[cls] if cls in _EMPTY_VIEWS else cls()
+    return type(reversed(empty) if backwards else iter(empty))
+
+
+_EMPTY_VIEWS = {type(view): view for view in ({}.keys(), {}.values(), {}.items())}
 
 
 class SequenceIterator(IteratorVariable):
@@ -40,11 +44,14 @@ class SequenceIterator(IteratorVariable):
 class FixedIterator(IteratorVariable):
     """Over values that are fixed when it is made: keys, values or items of a dict, characters of
     a string, a set. of: what is iterated, to rebuild it. view: the view of a dict that gives the
-    items for the keys in `values`; seen: how many changes of the dict are known."""
+    items for the keys in `values`; seen: how many changes of the dict are known. backwards: it was
+    made by `reversed`."""
 
-    __slots__ = ("of", "values", "index", "size", "view", "seen")
+    __slots__ = ("of", "values", "index", "size", "view", "seen", "backwards")
 
-    def __init__(self, of: Variable, values: list[Variable], size: int | None = None):
+    def __init__(
+        self, of: Variable, values: list, size: int | None = None, backwards: bool = False
+    ):
         super().__init__()
         self.of = of
         self.values = values
@@ -52,11 +59,26 @@ class FixedIterator(IteratorVariable):
         self.size = size
         self.view: Any = None
         self.seen = 0
+        self.backwards = backwards
 
     @property
     def type(self) -> type:
-        of = getattr(self.of, "of", self.of)
-        return type(reversed([])) if self.size == -1 else iterator_type(of.type)
+        return iterator_type(self.of.type, self.backwards)
+
+
+class BackwardsIterator(IteratorVariable):
+    """`reversed()` of a list, a tuple or a range. index: the next position, -1 at the end."""
+
+    __slots__ = ("of", "index")
+
+    def __init__(self, of: Variable, index: int):
+        super().__init__()
+        self.of = of
+        self.index = index
+
+    @property
+    def type(self) -> type:
+        return iterator_type(self.of.type, True)
 
 
 class EnumerateVariable(IteratorVariable):

@@ -1,5 +1,6 @@
 """Instances of dict subclasses, and the own dictionary of an object."""
 
+from types import MappingProxyType
 from typing import Any
 
 from ...package.source import Source
@@ -61,3 +62,17 @@ class InstanceDict(Variable):
 
     def describe(self) -> str:
         return f"{self.owner.cls.__qualname__}.__dict__"
+
+
+class ProxyVariable(Variable):
+    """`types.MappingProxyType(of)`: reads what another mapping holds, and cannot be changed."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Variable, source: Source | None = None):
+        super().__init__(source)
+        self.of = of
+
+    @property
+    def type(self) -> type:
+        return MappingProxyType

@@ -46,6 +46,9 @@ class DequeVariable(Sequence):
         super().__init__(items, source)
         self.maxlen = maxlen
 
+    def constant(self) -> deque:
+        return deque((item.constant() for item in self.items), self.maxlen)
+
 
 class LiveDequeVariable(Unread, DequeVariable):
     """A deque without a maximum that existed before the frame."""

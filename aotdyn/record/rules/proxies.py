@@ -1,0 +1,141 @@
+"""`types.MappingProxyType`: the namespace of a class, the members of an enum, and those that a
+program makes; `dir()`, which lists namespaces."""
+
+import builtins
+import operator
+from types import FunctionType, MappingProxyType
+
+from ...package.reference import Import
+from ...package.source import Attribute, Bound
+from ..body import BodyWriter, rebuilds
+from ..operation import apply, call_method
+from ..variables import (
+    Constant,
+    DictVariable,
+    InstanceDict,
+    Known,
+    MappingObject,
+    ObjectVariable,
+    Opaque,
+    ProxyVariable,
+)
+from ..wrap import wraps
+from .instance_dicts import snapshot
+from .table import rule
+
+_PROXY = Import("types", "MappingProxyType")
+
+
+@wraps(MappingProxyType)
+def _proxy(t, value: MappingProxyType, source):
+    """One that came in: what it stands for is reached by the proxy only."""
+    t.guard("TYPE", source, _PROXY)
+    made = ProxyVariable(DictVariable({}, source, value), source)
+    t.remember(value, made)
+    return made
+
+
+@rule(MappingProxyType)
+def make_proxy(t, mapping):
+    if isinstance(mapping, DictVariable | MappingObject | ObjectVariable):
+        return t.new(ProxyVariable(mapping))
+    if isinstance(mapping, Constant):
+        kind = mapping.type.__name__
+        t.raise_exception(TypeError, f"mappingproxy() argument must be a mapping, not {kind}")
+    return NotImplemented
+
+
+@rebuilds(ProxyVariable)
+def _rebuild(w: BodyWriter, v: ProxyVariable) -> str:
+    return w.bind("proxy", f"{w.ref(_PROXY)}({w.value(v.of)})")
+
+
+def _delegate(operation, plain) -> None:
+    @rule(operation, ProxyVariable)
+    def delegated(t, self, *args):
+        args = [t.realize(arg) for arg in args]
+        return apply(t, plain, [self.of, *(_behind(arg) for arg in args)])
+
+
+def _behind(value):
+    return value.of if isinstance(value, ProxyVariable) else value
+
+
+for _operation in (operator.getitem, operator.contains, len, iter, reversed, bool, operator.truth,
+                   operator.eq, operator.ne, operator.or_):  # fmt: skip
+    _delegate(_operation, _operation)
+
+
+def _method(name: str) -> None:
+    @rule(getattr(MappingProxyType, name), ProxyVariable)
+    def method(t, self, *args):
+        if isinstance(self.of, DictVariable):
+            return apply(t, getattr(dict, name), [self.of, *args])
+        return call_method(t, self.of, name, list(args))
+
+
+for _name in ("keys", "values", "items", "get", "copy", "__getitem__", "__contains__", "__len__",
+              "__iter__"):  # fmt: skip
+    _method(_name)
+
+
+@rule(operator.setitem, ProxyVariable)
+def no_setitem(t, self, key, value):
+    t.raise_exception(TypeError, "'mappingproxy' object does not support item assignment")
+
+
+@rule(operator.delitem, ProxyVariable)
+def no_delitem(t, self, key):
+    t.raise_exception(TypeError, "'mappingproxy' object does not support item deletion")
+
+
+# -- namespaces of classes ------------------------------------------------------------
+
+
+def namespace(t, cls: type):
+    """`cls.__dict__`."""
+    source = Attribute(Bound(t.references.to(cls)), "__dict__")
+    return t.realize(t.lazy(vars(cls), source))
+
+
+@rule(builtins.vars, Known)
+def vars_(t, self):
+    return namespace(t, self.value) if isinstance(self.value, type) else NotImplemented
+
+
+@rule(dir)
+def dir_(t, self=None):
+    """The names in the namespaces that the lookup of an attribute goes through, sorted."""
+    if self is None:
+        frame = t.frame
+        return _sorted(t, {name for name, value in frame.locals.items() if value is not None})
+    if isinstance(self, Known) and isinstance(self.value, type):
+        if type(self.value).__dir__ is not type.__dir__:
+            return NotImplemented
+        return _sorted(t, _names(t, self.value))
+    if isinstance(self, Known | Opaque) or self.type.__dir__ is not object.__dir__:
+        if isinstance(self, ObjectVariable) and isinstance(self.type.__dir__, FunctionType):
+            listed = call_method(t, self, "__dir__", on_class=True)
+            return apply(t, sorted, [listed])
+        return NotImplemented
+    names = _names(t, self.type)
+    if isinstance(self, ObjectVariable) and self.cls.__dictoffset__:
+        names |= set(snapshot(t, InstanceDict(self)).items)
+    return _sorted(t, names)
+
+
+def _names(t, cls: type) -> set[str]:
+    found: set[str] = set()
+    for base in cls.__mro__:
+        if base.__flags__ & (1 << 8):
+            # A class of C.
+            found |= set(vars(base))
+            continue
+        contents = namespace(t, base).of
+        t.complete(contents)
+        found |= set(contents.items)
+    return found
+
+
+def _sorted(t, names: set[str]):
+    return t.wrap_list([Constant(name) for name in sorted(names)])

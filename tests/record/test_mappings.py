@@ -1,0 +1,575 @@
+"""Mappings: of `collections`, of the user, views of namespaces; enums and flags."""
+
+import collections.abc
+import enum
+import types
+from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, UserString
+
+import torch
+
+from tests.record.programs import Programs
+
+program = Programs()
+
+
+class Gen:
+    def get(self):
+        return 1
+
+
+class Duck:
+    def quack(self):
+        return 1
+
+
+class MM(collections.abc.MutableMapping):
+    def __init__(self, *a, **k):
+        self.d = dict(*a, **k)
+
+    def __getitem__(self, k):
+        return self.d[k]
+
+    def __setitem__(self, k, v):
+        self.d[k] = v
+
+    def __delitem__(self, k):
+        del self.d[k]
+
+    def __iter__(self):
+        return iter(self.d)
+
+    def __len__(self):
+        return len(self.d)
+
+
+class KM(collections.abc.Mapping):
+    def __getitem__(self, k):
+        if k in ("a", "b"):
+            return k * 2
+        raise KeyError(k)
+
+    def __iter__(self):
+        yield "a"
+        yield "b"
+
+    def __len__(self):
+        return 2
+
+
+class Keys:
+    def keys(self):
+        return ["p", "q"]
+
+    def __getitem__(self, k):
+        return k + "!"
+
+
+class MS(collections.abc.MutableSequence):
+    def __init__(self):
+        self.l = []
+
+    def __getitem__(self, i):
+        return self.l[i]
+
+    def __setitem__(self, i, v):
+        self.l[i] = v
+
+    def __delitem__(self, i):
+        del self.l[i]
+
+    def __len__(self):
+        return len(self.l)
+
+    def insert(self, i, v):
+        self.l.insert(i, v)
+
+
+class MySet(collections.abc.MutableSet):
+    def __init__(self, it=()):
+        self.l = []
+        [self.add(i) for i in it]
+
+    def __contains__(self, v):
+        return v in self.l
+
+    def __iter__(self):
+        return iter(self.l)
+
+    def __len__(self):
+        return len(self.l)
+
+    def add(self, v):
+        if v not in self.l:
+            self.l.append(v)
+
+    def discard(self, v):
+        if v in self.l:
+            self.l.remove(v)
+
+
+class UD(UserDict):
+    def __missing__(self, k):
+        return k * 2
+
+
+@program()
+def p_mm(x):
+    m = MM(a=x, b=2)
+    m.update(c=3)
+    m.setdefault("d", 4)
+    p = m.pop("b")
+    q = m.popitem()
+    return (
+        dict(m),
+        {**m},
+        list(m),
+        list(m.items()),
+        list(m.values()),
+        "a" in m,
+        m.get("z", 1),
+        m == {"a": 1},
+        len(m),
+        p,
+        q,
+        bool(m),
+    )
+
+
+def f(**k):
+    return k
+
+
+@program()
+def p_km(x):
+    m = KM()
+    return (
+        dict(m),
+        {**m},
+        f(**m),
+        list(m.keys()),
+        m == {"a": "aa", "b": "bb"},
+        m.get("c"),
+        x,
+        sorted(m.items()),
+    )
+
+
+@program()
+def p_keys(x):
+    k = Keys()
+    return dict(k), {**k}, f(**k), x
+
+
+@program()
+def p_match_map(x):
+    match KM():
+        case {"a": v, **rest}:
+            return v, rest, x
+
+
+@program()
+def p_myset(x):
+    s = MySet([1, 2])
+    t = MySet([2, 3])
+    return (
+        list(s & t),
+        list(s | t),
+        list(s - t),
+        list(s ^ t),
+        s < t,
+        s == MySet([2, 1]),
+        s.isdisjoint(t),
+        x,
+    )
+
+
+@program()
+def p_myset2(x):
+    s = MySet([1, 2])
+    s |= {5}
+    s -= {1}
+    s.remove(2)
+    try:
+        s.remove(9)
+    except KeyError as e:
+        return list(s), e.args, x
+
+
+@program()
+def p_userdict(x):
+    u = UserDict(a=1)
+    u["b"] = x
+    u.update(c=3)
+    return (
+        dict(u),
+        {**u},
+        list(u.items()),
+        u == {"a": 1},
+        u.data,
+        len(u),
+        repr(UserDict(a=1)),
+        u.copy().data,
+        u.pop("a"),
+        "a" in u,
+        u.get("q"),
+    )
+
+
+@program()
+def p_userdict_missing(x):
+    u = UD()
+    return u["ab"], "ab" in u, x
+
+
+@program()
+def p_userdict_or(x):
+    u = UserDict(a=1) | {"b": 2}
+    u |= {"c": 3}
+    return type(u), u.data, x
+
+
+@program()
+def p_userlist(x):
+    u = UserList([1, 2])
+    u.append(x)
+    u += [3]
+    return list(u), u[1:].data, len(u), u.data, 1 in u
+
+
+@program()
+def p_userstring(x):
+    u = UserString("abc")
+    return u.upper().data, len(u), str(u), u + "d" == "abcd", x
+
+
+@program()
+def p_counter(x):
+    c = Counter("abca")
+    c.update("bb")
+    c["z"] += 1
+    d = Counter(a=1)
+    return (
+        c.most_common(2),
+        dict(c),
+        c + d,
+        c - d,
+        c & d,
+        c | d,
+        sum(c.values()),
+        list(c.elements()),
+        c["q"],
+        c.total(),
+        repr(c),
+        x,
+    )
+
+
+@program()
+def p_counter2(x):
+    c = Counter(a=3, b=-1)
+    c.subtract({"a": 1})
+    return +c, -c, c == Counter(a=2, b=-1), dict(c), c.copy(), c <= c, Counter() == Counter(a=0), x
+
+
+@program()
+def p_counter_cmp(x):
+    c = Counter([1, 2, 1])
+    del c[1]
+    del c[9]
+    return c, x
+
+
+@program()
+def p_chainmap(x):
+    a, b = {"a": 1}, {"a": 2, "b": x}
+    c = ChainMap(a, b)
+    c["n"] = 1
+    d = c.new_child({"a": 0})
+    return (
+        c["a"],
+        c["b"],
+        dict(c),
+        {**c},
+        list(c),
+        len(c),
+        d["a"],
+        d.parents["a"],
+        a,
+        "b" in c,
+        c.get("zz"),
+        c.maps[0] is a,
+        list(d.items()),
+    )
+
+
+@program()
+def p_chainmap2(x):
+    c = ChainMap({"a": 1}, {"b": 2})
+    try:
+        del c["b"]
+    except KeyError as e:
+        r = str(e)
+    return r, c.pop("a"), c.maps, repr(ChainMap({"a": 1})), x
+
+
+@program()
+def p_od(x):
+    o = OrderedDict([("a", 1), ("b", x), ("c", 3)])
+    o.move_to_end("a")
+    o.move_to_end("c", last=False)
+    p = o.popitem(last=False)
+    q = o.popitem()
+    return list(o), p, q, o == OrderedDict([("b", x)]), list(reversed(o)), o
+
+
+@program()
+def p_od2(x):
+    o = OrderedDict(a=1, b=2, c=3)
+    return (
+        list(reversed(o)),
+        list(reversed(o.items())),
+        list(reversed(o.keys())),
+        list(reversed(o.values())),
+        repr(o),
+        o == {"c": 3, "b": 2, "a": 1},
+        o == OrderedDict(c=3, b=2, a=1),
+        x,
+    )
+
+
+@program()
+def p_od3(x):
+    o = OrderedDict(a=1)
+    try:
+        o.move_to_end("z")
+    except KeyError as e:
+        r = repr(e)
+    try:
+        OrderedDict().popitem()
+    except KeyError as e:
+        r2 = repr(e)
+    return r, r2, o | {"b": 2}, OrderedDict.fromkeys("ab", 0), o.copy(), x
+
+
+@program((torch.ones(2), OrderedDict(a=1, b=2, c=3)))
+def p_od_arg(x, o):
+    o.move_to_end("a")
+    o.popitem(last=False)
+    o["z"] = x
+    return list(o), list(reversed(o))
+
+
+@program((torch.ones(2), OrderedDict(a=1, b=2, c=3)))
+def p_od_arg2(x, o):
+    o["a"] = 5
+    del o["b"]
+    o["b"] = 6
+    return list(o.items())
+
+
+@program()
+def p_dict_rev(x):
+    d = {"a": 1, "b": 2}
+    return list(reversed(d)), list(reversed(d.items())), d.popitem(), x
+
+
+@program()
+def p_mapproxy(x):
+    d = {"a": 1}
+    m = types.MappingProxyType(d)
+    d["b"] = 2
+    return (
+        m["a"],
+        dict(m),
+        {**m},
+        list(m),
+        len(m),
+        "b" in m,
+        m.get("z"),
+        list(m.items()),
+        m == {"a": 1, "b": 2},
+        x,
+    )
+
+
+@program()
+def p_mapproxy2(x):
+    m = types.MappingProxyType({"a": x})
+    try:
+        m["b"] = 1
+    except TypeError as e:
+        return str(e), m.copy(), m | {"c": 1}
+
+
+MP = types.MappingProxyType({"a": 1})
+
+
+@program()
+def p_mapproxy_global(x):
+    return MP["a"], dict(MP), list(MP.items()), len(MP), "a" in MP, x * MP["a"], [k for k in MP]
+
+
+@program()
+def p_cls_dict(x):
+    return (
+        "get" in Gen.__dict__,
+        Gen.__dict__["get"] is Gen.get,
+        "zzz" in Gen.__dict__,
+        Gen.__dict__.get("nope"),
+        x,
+    )
+
+
+@program()
+def p_cls_vars(x):
+    return [k for k in vars(Duck) if not k.startswith("_")], x
+
+
+@program()
+def p_cls_dict_iter(x):
+    return sorted(k for k in Duck.__dict__ if k[0] != "_"), x
+
+
+class EE(enum.Enum):
+    A = 1
+    B = "b"
+    C = 1
+
+    @property
+    def low(self):
+        return self.name.lower()
+
+
+class FL(enum.Flag):
+    R = 1
+    W = 2
+    X = 4
+    RW = 3
+
+
+class IF_(enum.IntFlag):
+    R = 1
+    W = 2
+
+
+class IE(enum.IntEnum):
+    A = 1
+    B = 2
+
+
+class SE(enum.StrEnum):
+    A = enum.auto()
+    B = "q"
+
+
+@program()
+def p_enum_members(x):
+    return (
+        list(EE.__members__),
+        EE.__members__["A"],
+        [(k, v) for k, v in EE.__members__.items()],
+        len(EE),
+        "A" in EE.__members__,
+        EE.C is EE.A,
+        x,
+    )
+
+
+@program()
+def p_enum_lookup(x):
+    return (
+        EE(1),
+        EE["B"],
+        EE("b").low,
+        EE.A.name,
+        EE.A.value,
+        x,
+        EE.A in EE,
+        list(EE),
+        list(reversed(EE)),
+    )
+
+
+@program()
+def p_enum_bad(x):
+    try:
+        EE(77)
+    except ValueError as e:
+        r = str(e)
+    try:
+        EE["Q"]
+    except KeyError as e:
+        return r, str(e), x
+
+
+@program()
+def p_flags(x):
+    f = FL.R | FL.W
+    g = FL.R | FL.X
+    return (
+        f,
+        f is FL.RW,
+        g,
+        FL.R in g,
+        bool(g & FL.W),
+        g.value,
+        ~FL.R,
+        g ^ FL.R,
+        [m for m in g],
+        len(g),
+        repr(g),
+        str(g),
+        x,
+    )
+
+
+@program()
+def p_intflag(x):
+    f = IF_.R | IF_.W
+    return f, f + 1, IF_.R in f, f == 3, IF_(3), IF_(8), repr(IF_.R | 8), x
+
+
+@program((torch.ones(2), FL.R | FL.X), (torch.ones(2), FL.W | FL.X))
+def p_flag_arg(x, f):
+    return f, f & FL.R, FL.X in f, f | FL.W, x
+
+
+@program()
+def p_enum_text(x):
+    return (
+        repr(EE.A),
+        str(EE.A),
+        f"{EE.A}",
+        f"{IE.A}",
+        f"{SE.A}",
+        str(IE.B),
+        "{}".format(EE.B),
+        "%s" % EE.A,
+        f"{EE.A!r}",
+        f"{IE.A:03d}",
+        SE.A + "z",
+        x,
+    )
+
+
+@program()
+def p_enum_dict(x):
+    d = {EE.A: 1, IE.B: 2}
+    return d[EE.A], d[2], EE.A == EE.C, hash(EE.A) == hash(EE.A), x
+
+
+@program()
+def p_enum_match(x):
+    match EE.A:
+        case EE.B:
+            return 0
+        case EE.A:
+            return x + 1
+
+
+@program()
+def p_enum_cmp(x):
+    return IE.A < IE.B, IE.A + 1, max(IE), sorted([IE.B, IE.A]), EE.A != EE.B, x
+
+
+test_agrees = program.test()
