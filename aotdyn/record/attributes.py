@@ -574,7 +574,7 @@ def exception_getattr(t, self, name, default=None):
     if key in _CHAIN and self.live is not None:
         return t.lazy(getattr(self.live, key), Attribute(self.source, key))
     if key == "__suppress_context__":
-        return Constant(self.cause is not None)
+        return Constant(self.suppressed)
     if key == "__cause__":
         return self.cause or Constant(None)
     if key == "__context__":

@@ -25,6 +25,7 @@ from .variables import (
     FixedIterator,
     FunctionVariable,
     GeneratorVariable,
+    GroupVariable,
     InstanceDict,
     Known,
     Lazy,
@@ -450,7 +451,7 @@ def _instance_dict(w: BodyWriter, v: InstanceDict) -> str:
     return w.bind("attributes", f"{w.runtime('own_dict')}({w.value(v.owner)})")
 
 
-@rebuilds(ExceptionVariable)
+@rebuilds(ExceptionVariable, GroupVariable)
 def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
     args = [w.value(item) for item in v.args.items]
     cls = w.ref(w.t.references.to(v.cls))
@@ -464,6 +465,8 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
         held = getattr(v, attribute)
         if held is not None:
             w.lines.append(f"{name}.__{attribute}__ = {w.value(held)}")
+    if v.suppressed and v.cause is None:
+        w.lines.append(f"{name}.__suppress_context__ = True")
     for attribute, item in v.attributes.items():
         if item is not DELETED:
             w.lines.append(f"{name}.{attribute} = {w.value(item)}")
@@ -571,6 +574,7 @@ EFFECTS: dict[type, Callable] = {
     SetVariable: _set_effect,
     ObjectVariable: object_effect,
     ExceptionVariable: _exception_effect,
+    GroupVariable: _exception_effect,
     MappingObject: object_effect,
     CellVariable: _cell_effect,
 }

@@ -289,6 +289,8 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
 
 def construct_plainly(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
     """`type.__call__`."""
+    if issubclass(cls, BaseExceptionGroup):
+        return CONSTRUCTORS[BaseExceptionGroup](t, cls, args, kwargs)
     if issubclass(cls, BaseException):
         return CONSTRUCTORS[BaseException](t, cls, args, kwargs)
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and _has_generated_new(cls.__new__):

@@ -36,6 +36,7 @@ from .rules import (
     builtins,
     deques,
     enums,
+    exception_groups,
     exceptions,
     function_objects,
     functions,
@@ -74,7 +75,8 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, autograd, builtins, deques, enums, exceptions, function_objects, functions,
+    attributes, autograd, builtins, deques, enums, exception_groups, exceptions,
+    function_objects, functions,
     generics, hashing, higher_order, identities, instance_dicts, iterators, library,
     mapping_objects, mappings, modules, proxies, sequence_objects, sequences, signatures,
     simple_objects, symbolic, tensors, texts, torch_state, transforms,

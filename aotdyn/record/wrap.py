@@ -21,6 +21,7 @@ from .variables import (
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
+    GroupVariable,
     Known,
     LiveListVariable,
     MappingObject,
@@ -284,7 +285,12 @@ def _exception(t, value: BaseException, source: Source) -> Variable:
     """An exception that was raised or made before: its type is guarded, its message is not."""
     t.guard("TYPE", source, t.references.to(type(value)))
     args = t.lazy(value.args, Attribute(source, "args"))
-    variable = ExceptionVariable(type(value), args, value, source)
+    if isinstance(value, BaseExceptionGroup):
+        variable = GroupVariable(type(value), args, value, source)
+        variable.message = t.lazy(value.message, Attribute(source, "message"))
+        variable.exceptions = t.lazy(value.exceptions, Attribute(source, "exceptions"))
+    else:
+        variable = ExceptionVariable(type(value), args, value, source)
     t.remember(value, variable)
     return variable
 

@@ -1,6 +1,7 @@
 """Exceptions and `with`. Unwinding itself is in `interpreter.py`."""
 
 from ..operation import apply, call, call_method, special_method
+from ..polyfills import groups
 from ..signals import GraphBreak, Raised
 from ..variables import (
     Constant,
@@ -26,6 +27,8 @@ def RAISE_VARARGS(t, frame, ins):
     if cause is not None and not (isinstance(cause, Constant) and cause.value is None):
         cause = _exception(t, cause)
     _chain(t, value, cause)
+    if ins.arg == 2:
+        value.suppressed = True
     raise Raised(value)
 
 
@@ -80,6 +83,39 @@ def CHECK_EXC_MATCH(t, frame, ins):
             TypeError, "catching classes that do not inherit from BaseException is not allowed"
         )
     frame.push(Constant(issubclass(raised.type, classes)))
+
+
+@opcode
+def CHECK_EG_MATCH(t, frame, ins):
+    """[exception, classes] -> [what is left, what matches], each None where there is nothing."""
+    kind = t.realize(frame.pop())
+    kinds = [t.constant(k) for k in (kind.items if isinstance(kind, TupleVariable) else [kind])]
+    if not all(isinstance(c, type) and issubclass(c, BaseException) for c in kinds):
+        t.raise_exception(
+            TypeError, "catching classes that do not inherit from BaseException is not allowed"
+        )
+    if any(issubclass(c, BaseExceptionGroup) for c in kinds):
+        t.raise_exception(
+            TypeError,
+            "catching ExceptionGroup with except* is not allowed. Use except instead.",
+        )
+    found = t.inline_live(groups.match, [frame.pop(), kind], {})
+    matched, rest = (t.realize(part) for part in t.realize(found).items)
+    frame.push(rest)
+    frame.push(matched)
+    if isinstance(matched, ExceptionVariable):
+        t.handled = matched
+        handler = [v for v in frame.stack if isinstance(v, HandledVariable) and v.active][-1]
+        handler.exception = matched
+        if frame.caller is None:
+            # A part of the group that exists in the trace only is made by this instruction.
+            handler.step = t.step
+
+
+@opcode
+def PREP_RERAISE_STAR(t, frame, ins):
+    """[exception, what the clauses have raised] -> [what is to be raised, or None]."""
+    frame.push(t.inline_live(groups.prepare_reraise, frame.pop_many(2), {}))
 
 
 @opcode

@@ -1,7 +1,6 @@
 """Opcodes that break the graph whenever they are met: (reason, detail)."""
 
 _ASYNC = ("generator", "async code is not traced")
-_GROUPS = ("opcode", "exception groups are not traced")
 _CLASS = ("class_body", "the namespace of a class body or module is not traced")
 
 REFUSED: dict[str, tuple[str, str]] = {
@@ -11,8 +10,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "GET_AITER": _ASYNC,
     "GET_ANEXT": _ASYNC,
     "GET_AWAITABLE": _ASYNC,
-    "CHECK_EG_MATCH": _GROUPS,
-    "PREP_RERAISE_STAR": _GROUPS,
     "LOAD_BUILD_CLASS": ("class_body", "a class statement"),
     "LOAD_CLASSDEREF": _CLASS,
     "LOAD_NAME": _CLASS,

@@ -6,9 +6,16 @@ from typing import Any
 
 from ..attributes import generic_setattr, lookup
 from ..invoke import CONSTRUCTORS
-from ..operation import call
+from ..operation import apply, call
 from ..signals import GraphBreak
-from ..variables import DELETED, Constant, ExceptionVariable, TupleVariable, Variable
+from ..variables import (
+    DELETED,
+    Constant,
+    ExceptionVariable,
+    GroupVariable,
+    TupleVariable,
+    Variable,
+)
 from .table import rule
 
 NONE = Constant(None)
@@ -22,16 +29,17 @@ _KEYWORDS: dict[type, tuple[str, ...]] = {
     ImportError: ("name", "path"),
 }
 # Classes whose arguments become attributes, or that hold other exceptions: not modelled.
-_STRUCTURED = (OSError, UnicodeError, SyntaxError, BaseExceptionGroup)
+_STRUCTURED = (OSError, UnicodeError, SyntaxError)
 
 
 def construct_exception(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
     """An instance of an exception class, by its own `__init__` where it has one."""
     if isinstance(cls.__new__, types.FunctionType):
         raise GraphBreak("exception", f"{cls.__qualname__} has a __new__ of its own")
-    if issubclass(cls, _STRUCTURED) and (len(args) > 1 or issubclass(cls, BaseExceptionGroup)):
+    if issubclass(cls, _STRUCTURED) and len(args) > 1:
         raise GraphBreak("exception", cls.__qualname__)
-    made = t.new(ExceptionVariable(cls, t.new(TupleVariable(args))))
+    kind = GroupVariable if issubclass(cls, BaseExceptionGroup) else ExceptionVariable
+    made = t.new(kind(cls, t.new(TupleVariable(args))))
     init, _ = lookup(t, cls, "__init__")
     if isinstance(init, types.WrapperDescriptorType):
         _init(t, made, args, kwargs)
@@ -78,7 +86,10 @@ def set_(t, self, name, value):
         # Tracebacks of exceptions that the frame made are not modelled.
         t.effects.count += 1
         if key != "__traceback__":
-            setattr(self, key.strip("_"), t.realize(value))
+            held = t.realize(value)
+            missing = isinstance(held, Constant) and held.value is None
+            setattr(self, key.strip("_"), None if missing else held)
+            self.suppressed = self.suppressed or key == "__cause__"
     elif key in ("args", "__cause__", "__context__", "__traceback__", "__suppress_context__"):
         raise GraphBreak("mutation", f"{self.cls.__qualname__}.{key}")
     else:
@@ -108,7 +119,7 @@ def add_note(t, self, note):
     return NONE
 
 
-def _text(function: Any, method: str):
+def _text(function: Any, method: str, plain_text: Any) -> None:
     @rule(function, ExceptionVariable)
     def text(t, self):
         held, _ = lookup(t, self.cls, method)
@@ -117,6 +128,8 @@ def _text(function: Any, method: str):
         if self.live is not None:
             # Its message may differ each time.
             raise GraphBreak("builtin_call", f"the text of a {self.cls.__qualname__}")
+        if held in (getattr(BaseException, method), KeyError.__str__):
+            return plain_text(t, self)
         items = t.realize(self.args).items
         try:
             values = [t.constant(item) for item in items]
@@ -126,5 +139,20 @@ def _text(function: Any, method: str):
         return Constant(result)
 
 
-_text(str, "__str__")
-_text(repr, "__repr__")
+def _str(t, self: ExceptionVariable) -> Variable:
+    items = t.realize(self.args).items
+    if not items:
+        return Constant("")
+    if len(items) > 1:
+        return apply(t, repr, [t.realize(self.args)])
+    quoted = self.cls.__str__ is KeyError.__str__
+    return apply(t, repr if quoted else str, [items[0]])
+
+
+def _repr(t, self: ExceptionVariable) -> Variable:
+    parts = [t.constant(apply(t, repr, [item])) for item in t.realize(self.args).items]
+    return Constant(f"{self.cls.__name__}({', '.join(parts)})")
+
+
+_text(str, "__str__", _str)
+_text(repr, "__repr__", _repr)

@@ -26,7 +26,7 @@ from .iterators import (
     ZipVariable,
 )
 from .mappings import IdentityVariable, InstanceDict, MappingObject, ProxyVariable
-from .objects import DELETED, ExceptionVariable, HandledVariable, ObjectVariable
+from .objects import DELETED, ExceptionVariable, GroupVariable, HandledVariable, ObjectVariable
 from .tensor import Symbolic, TensorVariable
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "FixedIterator",
     "FunctionVariable",
     "GeneratorVariable",
+    "GroupVariable",
     "HandledVariable",
     "IdentityVariable",
     "InstanceDict",

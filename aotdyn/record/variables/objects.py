@@ -33,9 +33,9 @@ class ObjectVariable(Variable):
 
 class ExceptionVariable(ObjectVariable):
     """An exception. args: a tuple variable (a Lazy for one that existed before the frame, whose
-    cause and context are not modelled)."""
+    cause and context are not modelled). suppressed: `raise … from` has hidden the context."""
 
-    __slots__ = ("args", "cause", "context")
+    __slots__ = ("args", "cause", "context", "suppressed")
 
     def __init__(
         self, cls: type, args: Variable, live: Any = None, source: Source | None = None
@@ -44,6 +44,13 @@ class ExceptionVariable(ObjectVariable):
         self.args: Any = args
         self.cause: Variable | None = None
         self.context: Variable | None = None
+        self.suppressed = False
+
+
+class GroupVariable(ExceptionVariable):
+    """An exception group. message, exceptions: its parts, the latter a tuple."""
+
+    __slots__ = ("message", "exceptions")
 
 
 class HandledVariable(Variable):
