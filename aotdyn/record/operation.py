@@ -208,7 +208,7 @@ _WHOLE = {math.factorial, math.gcd, math.lcm, math.comb, math.perm, math.isqrt}
 _TAKES_NUMBERS = FOLDABLE - {
     *BINARY_METHODS, *INPLACE_METHODS, *UNARY_METHODS, pow, bool, ascii, sum, min, max,
     operator.truth, operator.not_, operator.countOf, operator.indexOf, operator.concat,
-} | {int, float, complex, round, operator.getitem}  # fmt: skip
+} | {int, float, complex, bytes, round, operator.getitem}  # fmt: skip
 
 
 def _is_number_like(value: Variable) -> bool:
