@@ -228,12 +228,18 @@ def _as_number(t, value: Variable, convert: Any) -> Variable:
     raise GraphBreak("unknown_operation", f"{value.describe()} as a number")
 
 
+# Operators that only look for methods of their own name; `*` repeats sequences, `%` formats text.
+_ARITHMETIC = {*BINARY_METHODS, *INPLACE_METHODS} - {
+    operator.mul, operator.imul, operator.mod, operator.imod,
+}  # fmt: skip
+
+
 def refuse_types(t, operation: Any, args: list[Variable]) -> None:
     """Raises the TypeError with which Python refuses an operator on values of these types."""
     if operation not in BINARY_METHODS | INPLACE_METHODS | UNARY_METHODS:
         return
     try:
-        values = [stand_in(arg) for arg in args]
+        values = [stand_in(arg, operation in _ARITHMETIC) for arg in args]
     except NotConstant:
         return
     try:

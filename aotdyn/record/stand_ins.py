@@ -23,10 +23,11 @@ from .variables import (
 _BUILTIN_BASES = (int, float, str, bytes, list, tuple, dict, set, frozenset, BaseException)
 
 
-def stand_in(value: Variable) -> Any:
+def stand_in(value: Variable, arithmetic: bool = False) -> Any:
     """A value of the same type name that does what the variable's type does with operators.
 
-    Raises NotConstant where there is none.
+    arithmetic: only with those that look for methods of their own name. Raises NotConstant where
+    there is none.
     """
     if isinstance(value, Constant | RangeVariable | Known):
         return value.value
@@ -43,18 +44,18 @@ def stand_in(value: Variable) -> Any:
     if isinstance(value, GeneratorVariable):
         return (_ for _ in ())
     if type(value) is ObjectVariable and not issubclass(value.type, _BUILTIN_BASES):
-        like = _class_like(value.type)
+        like = _class_like(value.type, arithmetic)
         if like is not None:
             return like()
     raise NotConstant(value.describe())
 
 
 @functools.cache
-def _class_like(cls: type) -> type | None:
+def _class_like(cls: type, arithmetic: bool) -> type | None:
     """A class of the same name whose binary operators are not understood. None for a class with
     other special methods: what Python does with it is not only a matter of its name."""
     names = {name for base in cls.__mro__ for name in vars(base)}
-    if names & _PROTOCOLS:
+    if names & _PROTOCOLS and not arithmetic:
         return None
     binary = {f"__{prefix}{name}__" for name in _BINARY for prefix in ("", "r", "i")} & names
     return type(cls.__name__, (), dict.fromkeys(binary, _refuse))
