@@ -97,6 +97,8 @@ def _run(t, generator: GeneratorVariable, raised: Raised | None) -> Variable | N
     goes with it."""
     frame, outer = generator.frame, t.handled
     frame.caller = t.frame
+    if not generator.started:
+        generator.origin = t.step  # up to here it can be made again
     generator.started = generator.running = True
     if generator.handled is None:
         generator.outer = outer

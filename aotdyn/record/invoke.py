@@ -266,7 +266,7 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
     maker = CONSTRUCTORS.get(cls)
     if maker is not None:
         return maker(t, cls, args, kwargs)
-    has_rule = find(cls, t.realize(args[0]) if args else None) is not None
+    has_rule = cls is type or find(cls, t.realize(args[0]) if args else None) is not None
     if (has_rule or cls.__module__ == "builtins") and not issubclass(cls, BaseException):
         return apply(t, cls, args, kwargs)
     if issubclass(cls, torch.Tensor):

@@ -25,6 +25,7 @@ from .graph_ops import is_factory, is_graph_operation
 from .rules.table import ADVANCE, CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
 from .stand_ins import stand_in
+from .unseen import unseen
 from .variables import (
     Constant,
     DictVariable,
@@ -42,6 +43,7 @@ from .variables import (
     TensorVariable,
     TupleVariable,
     Variable,
+    Varying,
 )
 
 # operator -> (special method, its reflection or None)
@@ -105,6 +107,9 @@ def apply(
         raise GraphBreak(*refusal(operation, args))
     first = None
     if args:
+        found = unseen(t, operation, args)
+        if found is not None:
+            return found
         first = t.realize(args[0])
         args = [first, *args[1:]]
     if replaced_methods():
@@ -254,6 +259,8 @@ def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:
     """The reason for which an operation without a rule breaks the graph."""
     name = getattr(operation, "__qualname__", None) or getattr(operation, "__name__", "call")
     kinds = ", ".join(t.describe() for t in args)
+    if any(isinstance(arg, Varying) for arg in args):
+        return "varies", f"{name}({kinds})"
     if any(isinstance(arg, Opaque) for arg in args):
         return "unknown_type", f"{name}({kinds})"
     if getattr(operation, "__module__", None) == "_operator" or operation in UNARY_METHODS:

@@ -21,6 +21,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "the shape or value of a result depends on the data",
         "keep shapes independent of the data where possible",
     ),
+    "varies": (
+        "a value that differs between calls is needed in Python",
+        "keep it in a tensor, or out of what is compiled",
+    ),
     "live_iterator": (
         "an iterator made before this point is advanced",
         "iterate over the container itself where the graph should be whole",

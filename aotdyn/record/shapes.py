@@ -70,11 +70,10 @@ class History:
         found.add(value.hex())
         return len(found) > 2
 
-    def text_is_dynamic(self, source: Source, value: str) -> bool:
-        """Notes a string that becomes part of a text; whether it has differed from an earlier
-        one."""
+    def differs(self, source: Source, value: Any) -> bool:
+        """Notes a value that is not a number; whether it has differed from an earlier one."""
         before = self.seen.setdefault(source, value)
-        if before != value:
+        if before is not value and (type(before) is not type(value) or before != value):
             self.dynamic.add(source)
         return source in self.dynamic
 
@@ -91,12 +90,16 @@ class History:
 class Shapes:
     """Fakes and symbols of one trace.
 
-    dynamic: None for static first, True for everything dynamic, False for nothing. here: gives
+    dynamic: None for static first, True for everything dynamic, False for nothing. crowded: the
+    entry has so many variants that one for each value of a number would serve nobody. here: gives
     the place in the user's program that is traced.
     """
 
-    def __init__(self, history: History, dynamic: bool | None, here: Callable[[], str]):
+    def __init__(
+        self, history: History, dynamic: bool | None, crowded: bool, here: Callable[[], str]
+    ):
         self.history = history
+        self.crowded = crowded
         self.here = here
         self.dynamic = dynamic
         self.env = ShapeEnv(duck_shape=True, specialize_zero_one=True)
@@ -154,6 +157,8 @@ class Shapes:
         """Fixes a symbolic number at its present value; adds the guard that makes it so."""
         if not isinstance(value, Symbolic):
             return value
+        if self.crowded:
+            raise GraphBreak("varies", value.describe())
         if value.source is not None and value.type is float:
             # By its bits, which a comparison would not see: -0.0 is not 0.0.
             fixed = float(value.value.node.hint)

@@ -108,7 +108,7 @@ class TraceOptions:
 @dataclass(frozen=True)
 class Request:
     """A frame to be traced: code and point, the frame values (see `Point`), and what earlier
-    traces of the entry have seen."""
+    traces of the entry have seen. crowded: it has many variants; see `wrap.varies`."""
 
     key: EntryKey
     code: CodeType
@@ -117,6 +117,7 @@ class Request:
     values: tuple[Any, ...]
     history: History = field(default_factory=History)
     options: TraceOptions = field(default_factory=TraceOptions)
+    crowded: bool = False
 
     @property
     def reserved(self) -> int:

@@ -68,7 +68,8 @@ class Tracer:
         self.stop_at = stop_at
         self.references = References()
         self.classes = ClassReliance(self.references)
-        self.shapes = Shapes(entry.history, entry.options.dynamic, lambda: self.here)
+        options = entry.options
+        self.shapes = Shapes(entry.history, options.dynamic, entry.crowded, lambda: self.here)
         self.graph = GraphBuilder(self)
         self.effects = Effects()
         self.namespaces = Namespaces(self)

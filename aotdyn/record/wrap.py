@@ -34,6 +34,7 @@ from .variables import (
     TensorVariable,
     TupleVariable,
     Variable,
+    Varying,
 )
 
 WRAPPERS: dict[type, Callable] = {}
@@ -57,6 +58,9 @@ def wraps(*types_: type) -> Callable[[Callable], Callable]:
 
 def wrap(t, value: Any, source: Source) -> Variable:
     """The variable for a live value reached by `source`, with its guards."""
+    if not isinstance(source, Bound) and varies(t, value, source):
+        t.guard("TYPE", source, t.references.to(type(value)))
+        return Varying(value, source)
     wrapper = WRAPPERS.get(type(value))
     if wrapper is not None:
         return wrapper(t, value, source)
@@ -64,6 +68,34 @@ def wrap(t, value: Any, source: Source) -> Variable:
         if predicate(value):
             return wrapper(t, value, source)
     return _opaque(t, value, source)
+
+
+def varies(t, value: Any, source: Source) -> bool:
+    """Whether a value that would be guarded to be the very one has differed between calls, and the
+    entry has no room for a variant for each."""
+    kind = type(value)
+    if kind in (set, frozenset):
+        seen: Any = frozenset(value)
+    elif kind is tuple:
+        seen = (tuple, len(value))
+    elif kind in _SINGLE and (kind is not int or abs(value) >= 2**62):
+        seen = value
+    else:
+        return False
+    return t.shapes.history.differs(source, seen) and t.shapes.crowded
+
+
+def _refuse_varying(t, source: Source, seen: Any, what: str) -> None:
+    """Raises GraphBreak for what differs, as `varies` tells."""
+    if t.shapes.history.differs(source, seen) and t.shapes.crowded:
+        raise GraphBreak("varies", what)
+
+
+# Types of which each value would need a variant.
+_SINGLE = {
+    str, bytes, complex, int, range, torch.dtype, torch.device, types.FunctionType,
+    types.BuiltinFunctionType,
+}  # fmt: skip
 
 
 @wraps(*(kind for kind in PLAIN if kind is not float))
@@ -108,7 +140,9 @@ def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
 @wraps(list)
 def _list(t, value: list, source: Source) -> Variable:
     t.guard("TYPE", source, Import("builtins", "list"))
+
     def look() -> list[Variable]:
+        _refuse_varying(t, source, len(value), "the length of a list")
         t.guard("LENGTH", source, len(value))
         return items_of(t, value, source)
 
@@ -388,6 +422,7 @@ def complete_dict(t, variable: DictVariable) -> None:
     keys = list(live)
     if not all(_plain_key(key) or t.references_to(key) is not None for key in keys):
         raise GraphBreak("hash", "a dict with keys that have no name in other processes")
+    _refuse_varying(t, source, (dict, *keys), "the keys of a dict")
     t.guard("KEYS", source, tuple(key if _plain_key(key) else t.references.to(key) for key in keys))
     known = variable.items
     variable.items = {

@@ -19,7 +19,7 @@ from .backends import compile_graph
 from .cpython import resume_code
 from .explain import Failure, describe_guard, mark_of
 from .link import Linked, Linker
-from .misses import own_inputs
+from .misses import CROWDED, own_inputs
 from .trial import put_on_trial
 
 
@@ -39,6 +39,7 @@ def trace(entry, values: tuple) -> Linked | None:
         values,
         entry.history,
         TraceOptions(settings.dynamic, settings.fullgraph, _break_every(), settings.options),
+        crowded=len(entry.linked) >= CROWDED,
     )
     try:
         traced = trace_frame(request)

@@ -19,6 +19,8 @@ from .explain import Explainer, Failure
 from .link import Linked, Linker
 
 RECOMPILE_LIMIT = 16
+# From so many variants on, no further ones are made for single values of what differs.
+CROWDED = 12
 
 # Tracing is done by one thread at a time: it changes the process' state for a while.
 _tracing = threading.RLock()

@@ -118,6 +118,71 @@ def test_loops_are_constant(program):
     assert sum(len(entry.linked) for entry in settings.entries()) <= count + 6
 
 
+def stores(x, n):
+    found, slots = {}, [None] * n
+    for i in range(n):
+        found[i] = slots[i] = x + i
+        note(i)
+    return found, slots
+
+
+def reads(x, n):
+    values = [x * i for i in range(n)]
+    by_name = {f"k{i}": x - i for i in range(n)}
+    for i in range(n):
+        x = x + values[i]
+        note(i)
+        x = x + by_name[f"k{i}"]
+    return x
+
+
+def collects(x, n):
+    seen, text = set(), ""
+    for i in range(n):
+        seen.add(i)
+        text += f"{i},"
+        x = x + len(seen) + len(text)
+        note(i)
+    return x, seen, text
+
+
+def grows(x, n):
+    table, pairs = {}, ()
+    for i in range(n):
+        table[f"k{i}"] = i
+        pairs = (*pairs, i)
+        for name in table:
+            x = x + len(name)
+        x = x + sum(pairs)
+        note(i)
+    return x
+
+
+FUNCTIONS = [eval(f'lambda x: x + {i}') for i in range(30)]
+
+
+def calls_many(x, n):
+    for function in FUNCTIONS[:n]:
+        x = function(x)
+        note(0)
+    return x
+
+
+@pytest.mark.parametrize("program", [stores, reads, collects, calls_many, grows])
+def test_what_varies_in_a_loop_does_not_fill_the_entry(program):
+    settings = Settings("eager")
+    served = compiled(program, settings)
+    x = torch.ones(3)
+    for n in (30, 25, 30):
+        assert str(served(x, n)) == str(program(x, n))
+    count = sum(len(entry.linked) for entry in settings.entries())
+    assert str(served(x, 30)) == str(program(x, 30))
+    assert sum(len(entry.linked) for entry in settings.entries()) == count
+    assert not any(entry.skipped for entry in settings.entries())
+    graphs = [v for e in settings.entries() for v in e.linked if v.variant.graph is not None]
+    assert graphs
+
+
 def gains_nothing(log, n):
     for i in range(n):
         note(i)

@@ -95,7 +95,7 @@ def _text_part(t, value: Variable) -> Variable:
     """Something that becomes part of a text. A string that came in and differs between calls
     breaks: a variant for each of its values would serve nobody."""
     is_untouched_text = type(value) is Lazy and value.known is None and type(value.value) is str
-    if is_untouched_text and t.shapes.history.text_is_dynamic(value.source, value.value):
+    if is_untouched_text and t.shapes.history.differs(value.source, value.value):
         raise GraphBreak("number_text", "a string that differs between calls")
     return value
 

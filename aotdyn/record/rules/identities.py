@@ -14,6 +14,7 @@ from ..variables import (
     IdentityVariable,
     InstanceDict,
     Known,
+    Lazy,
     MappingObject,
     ObjectVariable,
     TupleVariable,
@@ -36,7 +37,7 @@ def id_(t, self):
 
 @rebuilds(IdentityVariable)
 def _identity(w: BodyWriter, v: IdentityVariable) -> str:
-    if isinstance(v.of, Constant):
+    if isinstance(v.of, Constant | Lazy):
         raise GraphBreak("reconstruct", "the id() of a constant", v.origin)
     return w.bind("identity", f"id({w.value(v.of)})")
 

@@ -168,7 +168,8 @@ def count_elements(t, mapping, iterable):
 
 @advances(LibraryIterator)
 def advance_library(t, self):
-    self.started = True
+    if not self.started:
+        self.started, self.origin = True, t.step
     return advance(t, self.inner)
 
 

@@ -1,6 +1,6 @@
 """The kinds of values that the tracer distinguishes."""
 
-from .base import Alias, Constant, Known, Lazy, Null, Opaque, Variable
+from .base import Alias, Constant, Known, Lazy, Null, Opaque, Variable, Varying
 from .callables import FunctionVariable, MethodVariable, SuperVariable
 from .containers import (
     CellVariable,
@@ -68,6 +68,7 @@ __all__ = [
     "TensorVariable",
     "TupleVariable",
     "Variable",
+    "Varying",
     "ViewVariable",
     "ZipVariable",
 ]

@@ -81,6 +81,15 @@ class Opaque(Variable):
         return type(self.value).__qualname__
 
 
+class Varying(Opaque):
+    """A value that had another one at most calls: a variant for each would serve nobody."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return f"{type(self.value).__qualname__} that differs between calls"
+
+
 class Constant(Variable):
     """A plain immutable value, known entirely."""
 

@@ -57,8 +57,8 @@ class Unread:
     @property
     def items(self) -> list[Variable]:
         if self.look is not None:
-            look, self.look = self.look, None
-            self.known = [*look(), *self.appended]
+            self.known = [*self.look(), *self.appended]
+            self.look = None
         return self.known
 
     @items.setter
