@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,20 +124,20 @@ def _collect(skipped: list[str]):
 def _same_call(row: Row, model, traced, entry, shape, grad: bool, first: bool) -> bool:
     """One call each way from the same state."""
     inputs = entry.make_inputs(*shape)
-    _call(model, copy.deepcopy(inputs), model, grad)  # makes what is made lazily
+    call(model, copy.deepcopy(inputs), model, grad)  # makes what is made lazily
     before = copy.deepcopy(model)
-    expected = _call(before, copy.deepcopy(inputs), before, grad)
+    expected = call(before, copy.deepcopy(inputs), before, grad)
     start = time.process_time()
-    actual = _call(traced, copy.deepcopy(inputs), model, grad)
+    actual = call(traced, copy.deepcopy(inputs), model, grad)
     if first:
         row.seconds = time.process_time() - start
     return same(expected, actual)
 
 
-def _call(call, inputs: dict, model, grad: bool) -> Any:
+def call(function, inputs: dict, model, grad: bool) -> Any:
     torch.manual_seed(1)
     with torch.set_grad_enabled(grad):
-        result = call(**inputs)
+        result = function(**inputs)
         gradients = _gradients(result, model) if grad else None
     return result, gradients
 
@@ -159,8 +160,13 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return []
 
 
-def same(expected: Any, actual: Any) -> bool:
-    """Equality to the last bit, of types too; objects by what they hold."""
+def _identical(expected: torch.Tensor, actual: torch.Tensor) -> bool:
+    return torch.equal(expected.detach().nan_to_num(), actual.detach().nan_to_num())
+
+
+def same(expected: Any, actual: Any, alike: Callable = _identical) -> bool:
+    """Equality to the last bit, of types too; objects by what they hold. alike: compares what is
+    in two tensors."""
     if type(expected) is not type(actual):
         return False
     if isinstance(expected, torch.Tensor):
@@ -169,16 +175,18 @@ def same(expected: Any, actual: Any) -> bool:
             and expected.shape == actual.shape
             and expected.stride() == actual.stride()
             and expected.requires_grad == actual.requires_grad
-            and torch.equal(expected.detach().nan_to_num(), actual.detach().nan_to_num())
+            and alike(expected, actual)
         )
     if isinstance(expected, dict):
         return list(expected) == list(actual) and all(
-            same(value, actual[key]) for key, value in expected.items()
+            same(value, actual[key], alike) for key, value in expected.items()
         )
     if isinstance(expected, list | tuple):
-        return len(expected) == len(actual) and all(map(same, expected, actual))
+        return len(expected) == len(actual) and all(
+            same(a, b, alike) for a, b in zip(expected, actual)
+        )
     if hasattr(expected, "__dict__") and not callable(expected):
-        return same(vars(expected), vars(actual))
+        return same(vars(expected), vars(actual), alike)
     return callable(expected) or expected == actual
 
 

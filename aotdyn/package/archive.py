@@ -15,12 +15,13 @@ import secrets
 import struct
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import AotdynError, PackageError
+from .frozen import frozen
 from .graph import Graph
 from .guard import Guard
 from .reference import Reference
@@ -35,7 +36,7 @@ _HEADER = struct.Struct("<16sIQ32s4x")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Artifact:
     """A graph compiled for a target.
 
@@ -51,7 +52,7 @@ class Artifact:
     notes: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackageContents:
     """What a package is made of.
 

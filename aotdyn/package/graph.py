@@ -10,20 +10,21 @@ import hashlib
 import keyword
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from .frozen import frozen
 from .reference import Import, Literal, Reference
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """A use of the value that an input or a node has defined, inside `args` and `kwargs`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphInput:
     """An input: a tensor, or a Python number (`dtype` is then "int" or "symfloat", and `size` is
     empty).
@@ -43,7 +44,7 @@ class GraphInput:
     parameter: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """One operation. target: a reference to the function, or the name of a Tensor method.
 
@@ -59,7 +60,7 @@ class Node:
     user: str = field(default="", repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """A function that is an argument of a node. It sees nothing of the graph but its parameters.
 
@@ -72,7 +73,7 @@ class Function:
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symbol:
     """A symbolic int. hint: its value while tracing; lower, upper: bounds, None where open."""
 
@@ -82,7 +83,7 @@ class Symbol:
     upper: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Graph:
     """inputs, nodes in order, and the names of what comes out.
 

@@ -4,15 +4,16 @@
 function, and the runtime evaluates them one by one to explain a miss. Kinds are rows of KINDS.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from .frozen import frozen
 from .reference import Classes, CodeOf, Import, Literal, Reference, Runtime, State, Tensors
 from .source import Attribute, Namer, Source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guard:
     """One condition.
 
@@ -53,6 +54,8 @@ def _equals(guard, name, value):
         return f"{text} is {expected!r}"
     kind = type(expected).__name__
     if type(expected) is float:
+        if expected and math.isfinite(expected):
+            return f"type({text}) is float and {text} == {expected!r}"
         return f"type({text}) is float and {text}.hex() == {expected.hex()!r}"
     if type(expected) in (int, str, bytes):
         return f"type({text}) is {kind} and {text} == {expected!r}"

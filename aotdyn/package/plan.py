@@ -7,9 +7,9 @@ the last `unchecked` without a check of their version, then ints). The backward 
 ints, the tensors and the gradients, and gives a gradient for each input.
 """
 
-from dataclasses import dataclass
 
 from .errors import PackageError
+from .frozen import frozen
 from .values import Codec, from_bytes, to_bytes
 
 NEW, INPUT, VIEW_OF_INPUT, VIEW_OF_BASE, VIEW_OF_OUTPUT, UNSAFE_VIEW = (
@@ -17,7 +17,7 @@ NEW, INPUT, VIEW_OF_INPUT, VIEW_OF_BASE, VIEW_OF_OUTPUT, UNSAFE_VIEW = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """An output of the graph.
 
@@ -34,7 +34,7 @@ class Output:
     contiguous: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Updated:
     """An input whose new value the caller writes back. data, metadata, storage: what changes.
 
@@ -49,7 +49,7 @@ class Updated:
     gradient: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """The memory layout that the backward part was compiled for: a memory format, else strides."""
 
@@ -58,7 +58,7 @@ class Layout:
     stride: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """A tensor of the graph itself, stored in a file of the artifact as contiguous bytes."""
 
@@ -71,7 +71,7 @@ class Constant:
 KERNEL_TYPES = ("int64_t", "int32_t", "double", "float", "bool")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A function of the library that the artifact's text calls. name: in the text. symbol: in the
     library. types: of the arguments, each of KERNEL_TYPES or "tensor"."""
@@ -81,7 +81,7 @@ class Kernel:
     types: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """library: the name of the library's contents, the same for all its vector ISAs.
 

@@ -4,12 +4,12 @@ The tracer makes points, the runtime builds a function from one (`runtime/cpytho
 store them. A point together with a code object is all that a resume function is made of.
 """
 
-from dataclasses import dataclass
+from .frozen import frozen
 
 RESUME, RAISE, STEP = "", "raise", "step"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A place inside a code object and the shape of the frame there.
 

@@ -4,13 +4,13 @@ Generated checks, bodies and graphs have a table from the names they use to refe
 runtime resolves them when a variant is linked. Nothing here is ever named by `id()`.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
+from .frozen import frozen
 from .point import Point
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Import:
     """The object `qualname` of `module`; the module itself when `qualname` is empty."""
 
@@ -18,7 +18,7 @@ class Import:
     qualname: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Literal:
     """A plain value (see `values.py` for which).
 
@@ -38,7 +38,7 @@ class Literal:
         return hash(self._identity())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Made:
     """What is made of other objects, equal each time: `list[int]`, `int | None`, `Flags(3)`.
 
@@ -49,7 +49,7 @@ class Made:
     parts: tuple["Reference", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeOf:
     """A code object: that of a function (or of the entry when `function` is None), or one nested
     in it.
@@ -61,28 +61,28 @@ class CodeOf:
     path: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryAt:
     """The continuation of the variant's own code object at a point."""
 
     point: Point
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphOf:
     """The graph with this content hash, in whatever form the target has it."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensors:
     """A `TensorGuards` over tensors with these properties (`TensorMeta`), in order."""
 
     metas: tuple["TensorMeta", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """A `GlobalStateGuard`, and the autocast and inference state that tensors were seen under.
 
@@ -92,19 +92,19 @@ class State:
     json: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Runtime:
     """A function that the runtime offers to generated text, by its name in `runtime/support.py`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Globals:
     """The dictionary of globals of the entry's function."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Live:
     """An object that only this process has. A variant that needs one cannot be packaged.
 
@@ -115,7 +115,7 @@ class Live:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorMeta:
     """What a tensor guard compares.
 
@@ -134,7 +134,7 @@ class TensorMeta:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClassFacts:
     """What a trace has relied on in a class.
 
@@ -148,7 +148,7 @@ class ClassFacts:
     members: tuple[tuple[int, str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Classes:
     """The check that all these facts hold."""
 

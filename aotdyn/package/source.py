@@ -5,15 +5,15 @@ derive from the node. `text` takes `name`, which gives the name that a reference
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from .frozen import frozen
 from .reference import Literal, Reference, Runtime
 
 Namer = Callable[[Reference], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Base of all sources. `base` is the source this one is reached from, None at a root."""
 
@@ -30,7 +30,7 @@ class Source:
         return self.step("" if base is None else base.text(name), name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Local(Source):
     """A frame value under the name it has in `check` and `body`."""
 
@@ -40,7 +40,7 @@ class Local(Source):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound(Source):
     """The object that a reference resolves to."""
 
@@ -50,7 +50,7 @@ class Bound(Source):
         return name(self.reference)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Derived(Source):
     """Base of the sources that start from another one."""
 
@@ -61,7 +61,7 @@ class Derived(Source):
         return self.of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attribute(Derived):
     """`of.name`, only for attributes that run no user code: slots, cells, functions, tensors."""
 
@@ -71,7 +71,7 @@ class Attribute(Derived):
         return f"{base}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item(Derived):
     """`of[key]` of an exact list, tuple or dict; key is a plain value (see `values.py`)."""
 
@@ -81,7 +81,7 @@ class Item(Derived):
         return f"{base}[{self.key!r}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReferredItem(Derived):
     """`of[key]` of an exact dict whose key is an object named by a reference."""
 
@@ -91,7 +91,7 @@ class ReferredItem(Derived):
         return f"{base}[{name(self.key)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeOf(Derived):
     """`type(of)`."""
 
@@ -99,7 +99,7 @@ class TypeOf(Derived):
         return f"type({base})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size(Derived):
     """The size of a tensor in dimension `dim`."""
 
@@ -109,7 +109,7 @@ class Size(Derived):
         return f"{base}.size({self.dim})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stride(Derived):
     """The stride of a tensor in dimension `dim`, in elements."""
 
@@ -119,7 +119,7 @@ class Stride(Derived):
         return f"{base}.stride({self.dim})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StorageOffset(Derived):
     """The storage offset of a tensor, in elements."""
 
@@ -127,7 +127,7 @@ class StorageOffset(Derived):
         return f"{base}.storage_offset()"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnDict(Derived):
     """The instance's own dictionary, where the class overrides how attributes are read."""
 
@@ -135,7 +135,7 @@ class OwnDict(Derived):
         return f"{name(Runtime('own_dict'))}({base})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contents(Derived):
     """What an instance of a dict subclass holds, as a dict, where the class overrides reading."""
 
@@ -143,7 +143,7 @@ class Contents(Derived):
         return f"{name(Runtime('contents'))}({base})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Called(Derived):
     """What a function with a cache gives for these plain arguments."""
 
@@ -156,7 +156,7 @@ class Called(Derived):
         return f"{base}({', '.join(args)})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Referent(Derived):
     """What a weak reference refers to, None when that is gone."""
 
@@ -164,7 +164,7 @@ class Referent(Derived):
         return f"{base}()"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ValueAt(Derived):
     """The value at a place in the order of a dict whose keys differ between processes."""
 

@@ -1,15 +1,16 @@
 """Entries and variants as data: what a recording and a package are made of."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 
+from .frozen import frozen
 from .guard import Guard
 from .point import Point
 from .reference import CodeOf, Import, Reference
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryKey:
     """A code object that can be entered, and where.
 
@@ -26,7 +27,7 @@ class EntryKey:
         return f"{self.module}:{self.qualname}#{self.hash}{at}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Break:
     """A graph break. reason: a key of `record/reasons.py`; detail: what it was about.
 
@@ -39,7 +40,7 @@ class Break:
     stack: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variant:
     """One specialization of an entry.
 

@@ -203,6 +203,14 @@ class CompiledModule(Module):
         self.__dict__.pop("training", None)
 
     @internal
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # As `Module.__call__`, which takes longer to find out that there are no hooks.
+        own = self.__dict__
+        if no_global_hooks() and no_hooks(self):
+            return own["_serve"](own["_modules"]["_orig_mod"], *args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    @internal
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._serve(self._orig_mod, *args, **kwargs)
 

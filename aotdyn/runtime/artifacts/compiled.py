@@ -12,6 +12,7 @@ from .library import library_path, load_parts
 from .results import Results, is_plain
 from .training import training_call
 
+# What a graph's caller unpacks: the outputs as a tuple, or as the list that compiled code gives.
 Call = Callable[[tuple], Any]
 
 
@@ -75,7 +76,7 @@ def _constant(constant: Constant, data: bytes | memoryview) -> torch.Tensor:
 
 def _inference_call(plan: Plan, forward: Call) -> Call:
     if is_plain(plan) and not plan.bumped:
-        return lambda inputs: tuple(forward(inputs))
+        return forward
     results, bumped = Results(plan), plan.bumped
 
     def call(inputs: tuple) -> tuple:

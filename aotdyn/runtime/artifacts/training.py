@@ -21,7 +21,10 @@ Part = Callable[[Any], list]
 
 def training_call(plan: Plan, forward: Part, backward: Part) -> Callable[[tuple], tuple]:
     """From the graph's inputs to its outputs, which are differentiable."""
-    apply = _function(plan, forward, backward).apply
+    function = _function(plan, forward, backward)
+    # `Function.apply` looks for functorch's wrappers in all arguments and then calls this.
+    direct = super(torch.autograd.Function, function).apply
+    transformed = torch._C._are_functorch_transforms_active
     results = _results(plan)
     detached, bumped = frozenset(plan.detached), plan.bumped
 
@@ -36,6 +39,9 @@ def training_call(plan: Plan, forward: Part, backward: Part) -> Callable[[tuple]
                     for i, value in enumerate(inputs)
                 ]
             )
+        apply = function.apply if transformed() else direct
+        if torch.is_grad_enabled():
+            return results(inputs, apply(*given))
         with torch.enable_grad():
             found = apply(*given)
         return results(inputs, found)
@@ -84,7 +90,8 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
             found = forward(inputs)
             end = len(found) - ints
             ctx.ints = found[end:]
-            saved = [_own(tensor) for tensor in found[count:end]]
+            # A view would keep its base, and with it a whole history, alive.
+            saved = [t.detach() if t._is_view() else t for t in found[count:end]]
             if unchecked:
                 ctx.unchecked = saved[len(saved) - unchecked :]
                 saved = saved[: len(saved) - unchecked]
@@ -121,11 +128,6 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
             del guard
 
     return CompiledGraph
-
-
-def _own(tensor: torch.Tensor) -> torch.Tensor:
-    """A view would keep its base, and with it a whole history, alive."""
-    return tensor.detach() if tensor._is_view() else tensor
 
 
 def _marker() -> torch.Tensor:

@@ -33,7 +33,10 @@ def _function(name: str, interface: Interface, first: int) -> str:
     whole = given == [f"a[{index}]" for index in range(interface.arity)]
     passed = "a" if whole else f"[{', '.join(given)}]"
     call = f"run_{name}({passed})"
-    if all(how == ("tensor", index) for index, how in enumerate(interface.outputs)):
+    plain = all(how == ("tensor", index) for index, how in enumerate(interface.outputs))
+    if plain and whole:
+        return f"{name} = run_{name}\n"
+    if plain:
         lines.append(f"    return {call}")
     else:
         lines.append(f"    o = {call}")

@@ -119,7 +119,7 @@ class Builder:
         self.options = options
         self.cache = cache or Cache()
         self.toolchain = Toolchain.find(self.cache)
-        self.count = workers or os.cpu_count() or 1
+        self.count = workers or len(os.sched_getaffinity(0))
         self.workers = Workers("aotdyn.package.compilers.cpu.worker")
 
     def __enter__(self) -> "Builder":
