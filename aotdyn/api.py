@@ -27,6 +27,8 @@ def compile(
     callable`. fullgraph: a graph break raises `Unsupported`. dynamic: None makes sizes and ints
     symbolic when they are seen to differ, True from the start, False never. mode, options: as with
     torch.compile, the one or the other, for Inductor; recorded, and used when graphs are packed.
+    The option `capture=True` keeps numbers and sizes that depend on data (`item()`, `nonzero()`,
+    boolean masks) in the graph, as `fullgraph` does.
 
     Served from the packages that are open (`load`); a call that none of them covers is traced.
     Raises TypeError for what cannot be called.

@@ -8,8 +8,8 @@ CompileOptions = tuple[tuple[str, Any], ...]
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
-# What torch.compile takes for its own tracer and for other ways of compiling.
-_NOT_THE_COMPILER_S = ("guard_filter_fn", "use_aoti")
+# For the tracer, and what torch.compile takes for its own tracer and other ways of compiling.
+_NOT_THE_COMPILER_S = ("capture", "guard_filter_fn", "use_aoti")
 
 
 def compile_options(

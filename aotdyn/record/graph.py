@@ -213,15 +213,11 @@ class GraphBuilder:
             wanted = getattr(operation, "__name__", "value")
         else:
             wanted = target
-        node = self.add(
-            wanted,
-            target,
-            tuple(self.argument(arg) for arg in args),
-            tuple((key, self.argument(arg)) for key, arg in kwargs.items()),
-        )
-        if known is not None:
-            return known
-        return self.wrap(result, node)
+        arguments = tuple(self.argument(arg) for arg in args)
+        named = tuple((key, self.argument(arg)) for key, arg in kwargs.items())
+        self.t.unbacked.check()
+        node = self.add(wanted, target, arguments, named)
+        return known if known is not None else self.wrap(result, node)
 
     def add(self, wanted: str, target, args: tuple, kwargs: tuple = ()) -> str:
         """Appends a node and returns its name."""
@@ -230,6 +226,11 @@ class GraphBuilder:
         if self._scopes:
             self._homes[name] = self._scopes[-1]
         return name
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether nodes go to a function inside of the graph."""
+        return bool(self._scopes)
 
     def add_size(self, tensor: TensorVariable, dim: int) -> str:
         """Appends a node for a size, where the tensor is: who uses it may be another function."""
@@ -257,10 +258,14 @@ class GraphBuilder:
             known = self._variables.get(id(result))
             if known is not None:
                 return known
-            return self.register(self.t.new(TensorVariable(result, node, cls=_class_of(result))))
+            made = self.register(self.t.new(TensorVariable(result, node, cls=_class_of(result))))
+            self.t.unbacked.note(made)
+            return made
         if isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool):
             self._pure.add(node)
-            return self.t.new(Symbolic(result, node))
+            number = self.t.new(Symbolic(result, node))
+            self.t.unbacked.note(number)
+            return number
         if isinstance(result, tuple | list):
             items = [self._part(part, node, index) for index, part in enumerate(result)]
             if type(result) is list:
@@ -330,6 +335,7 @@ class GraphBuilder:
 
         grad, state: of the process where the graph begins.
         """
+        self.t.unbacked.check()
         nodes = self._needed(set(outputs))
         if not nodes and not outputs:
             return None

@@ -15,7 +15,12 @@ import sympy
 import torch
 from torch._guards import GuardSource
 from torch._guards import Source as TorchSource
-from torch.fx.experimental.symbolic_shapes import DimDynamic, GuardOnDataDependentSymNode, ShapeEnv
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    GuardOnDataDependentSymNode,
+    ShapeEnv,
+    expect_true,
+)
 from torch.utils._sympy.printers import PythonPrinter
 
 from ..markers import dynamic_marks, dynamic_ranges, strictly_dynamic
@@ -91,18 +96,29 @@ class Shapes:
     """Fakes and symbols of one trace.
 
     dynamic: None for static first, True for everything dynamic, False for nothing. crowded: the
-    entry has so many variants that one for each value of a number would serve nobody. here: gives
+    entry has so many variants that one for each value of a number would serve nobody. capture:
+    whether numbers that depend on data get symbols, rather than to break the graph. here: gives
     the place in the user's program that is traced.
     """
 
     def __init__(
-        self, history: History, dynamic: bool | None, crowded: bool, here: Callable[[], str]
+        self,
+        history: History,
+        dynamic: bool | None,
+        crowded: bool,
+        here: Callable[[], str],
+        capture: bool = False,
     ):
         self.history = history
         self.crowded = crowded
         self.here = here
         self.dynamic = dynamic
-        self.env = ShapeEnv(duck_shape=True, specialize_zero_one=True)
+        self.env = ShapeEnv(
+            duck_shape=True,
+            specialize_zero_one=True,
+            allow_scalar_outputs=capture,
+            allow_dynamic_output_shape_ops=capture,
+        )
         self.fake_mode = WatchedFakeMode(shape_env=self.env, allow_non_fake_inputs=False)
         # symbol -> the source whose value it is
         self.bindings: dict[sympy.Symbol, Source] = {}
@@ -152,6 +168,25 @@ class Shapes:
         """The truth of a SymBool or bool; adds the guard that makes it so."""
         with self.at(self.here()), _data_independent():
             return bool(condition)
+
+    def assume(self, condition: Any) -> None:
+        """From here on a condition that depends on data holds; the graph has to check it.
+
+        Raises GraphBreak for one that cannot hold.
+        """
+        try:
+            with self.at(self.here()):
+                holds = expect_true(condition)
+        except (RuntimeError, AssertionError) as error:
+            raise GraphBreak("data_dependent", str(condition)) from error
+        if not holds:
+            raise GraphBreak("data_dependent", f"{condition} cannot hold")
+
+    def assumptions(self) -> list[sympy.Basic]:
+        """What operators have assumed of numbers that depend on data, in the order in which they
+        did."""
+        found = [a for each in self.env.deferred_runtime_asserts.values() for a in each]
+        return list(dict.fromkeys(assertion.expr for assertion in found))
 
     def specialize(self, value: Variable) -> Variable:
         """Fixes a symbolic number at its present value; adds the guard that makes it so."""
@@ -360,7 +395,7 @@ class Shapes:
                 raise GraphBreak("data_dependent", f"a guard on {symbol}")
             names[symbol] = f"{{{first + len(sources)}}}"
             sources.append(self.bindings[symbol])
-        return _Printer(names).doprint(expression), sources
+        return SymbolPrinter(names).doprint(expression), sources
 
     def facts(self) -> tuple[tuple[Symbol, ...], tuple[str, ...]]:
         """The symbols, and what the guards make sure of, for whoever compiles the graph."""
@@ -389,7 +424,7 @@ def _plain_size(value: Any) -> int | str:
     return value if type(value) is int else str(value.node.expr)
 
 
-class _Printer(PythonPrinter):
+class SymbolPrinter(PythonPrinter):
     """Prints sympy as Python with the symbols replaced by a template's fields."""
 
     def __init__(self, names: dict[sympy.Symbol, str]):

@@ -97,12 +97,14 @@ class TraceOptions:
 
     break_every: a debug switch: the entry goes on in another one after so many instructions.
     compiler: what is asked of the compiler, noted on each graph.
+    capture: numbers and sizes that depend on data become symbols where that is possible.
     """
 
     dynamic: bool | None = None
     fullgraph: bool = False
     break_every: int = 0
     compiler: CompileOptions = ()
+    capture: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from .polyfills import in_polyfill
 from .references import References, importable
 from .shapes import Shapes
 from .signals import GraphBreak, NotConstant, Raised, Signal
+from .unbacked import Unbacked
 from .variables import (
     Constant,
     DictVariable,
@@ -69,7 +70,10 @@ class Tracer:
         self.references = References()
         self.classes = ClassReliance(self.references)
         options = entry.options
-        self.shapes = Shapes(entry.history, options.dynamic, entry.crowded, lambda: self.here)
+        self.shapes = Shapes(
+            entry.history, options.dynamic, entry.crowded, lambda: self.here, options.capture
+        )
+        self.unbacked = Unbacked(self)
         self.graph = GraphBuilder(self)
         self.effects = Effects()
         self.namespaces = Namespaces(self)

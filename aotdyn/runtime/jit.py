@@ -38,7 +38,13 @@ def trace(entry, values: tuple) -> Linked | None:
         entry.globals,
         values,
         entry.history,
-        TraceOptions(settings.dynamic, settings.fullgraph, _break_every(), settings.options),
+        TraceOptions(
+            settings.dynamic,
+            settings.fullgraph,
+            _break_every(),
+            settings.options,
+            settings.capture,
+        ),
         crowded=len(entry.linked) >= CROWDED,
     )
     try:

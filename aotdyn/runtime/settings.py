@@ -1,6 +1,7 @@
 """What one `compile` asked for, and the entries that belong to it: the compiled function, its
 continuations, and the nested frames that its eager calls reach."""
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -22,7 +23,12 @@ _all: "weakref.WeakSet[Settings]" = weakref.WeakSet()
 
 
 class Settings:
-    """backend: "eager", "inductor" or a callable; the rest as in `compile`."""
+    """backend: "eager", "inductor" or a callable; the rest as in `compile`.
+
+    capture: whether numbers and sizes that depend on data stay in the graph. A graph that has them
+    may run eagerly where two without would be machine code, so it is asked for; under `fullgraph`
+    the alternative is an error.
+    """
 
     def __init__(
         self,
@@ -41,6 +47,7 @@ class Settings:
                 f"the options {', '.join(live)} of compile() have values that only this process "
                 "has; they are left out"
             )
+        self.capture = bool((options or {}).get("capture", fullgraph or _torch_captures()))
         self._entries: dict[int, Entry] = {}
         _all.add(self)
 
@@ -91,6 +98,13 @@ class Settings:
             return call_hooked(entry.plain, *values)
         finally:
             _current.settings = before
+
+
+def _torch_captures() -> bool:
+    """Whether the program has asked torch.compile for the same."""
+    config = sys.modules.get("torch._dynamo.config")
+    names = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
+    return all(getattr(config, name, False) for name in names)
 
 
 def _decide(code: CodeType, globals_: dict) -> CodeType | None:

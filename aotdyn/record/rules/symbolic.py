@@ -138,3 +138,21 @@ def _dimension(tensor: TensorVariable, items: list[Variable], place: int) -> int
 
 def _is(item: Variable, value: object) -> bool:
     return isinstance(item, Constant) and item.value is value
+
+
+# -- numbers that depend on data ---------------------------------------------------------------
+
+
+@rule(torch._check, Symbolic)
+def check(t, self, message=None):
+    """The program says what must hold: known from here on, and checked by the graph."""
+    if t.unbacked.depends_on_data(self.value):
+        t.shapes.assume(self.value)
+        t.unbacked.checked(self)
+        return Constant(None)
+    return Constant(None) if t.shapes.decide(self) else NotImplemented
+
+
+@rule(torch._check, Constant)
+def check_known(t, self, message=None):
+    return Constant(None) if self.value is True else NotImplemented

@@ -1,5 +1,6 @@
 """Tensors: attributes, properties that follow from what is guarded, and what is refused."""
 
+import math
 import operator
 import types
 
@@ -22,7 +23,7 @@ from ..variables import (
     Variable,
 )
 from ..wrap import live_function
-from .table import rule
+from .table import find, rule
 
 # Properties that are a constant of the guarded metadata.
 _METADATA = {
@@ -95,7 +96,7 @@ def _grad(t, self: TensorVariable) -> Variable:
 
 def _other(t, self: TensorVariable, key: str, default: Variable | None) -> Variable:
     """A method, or an attribute that the program has put on the tensor."""
-    if key in REFUSED_METHODS:
+    if key in REFUSED_METHODS and find(getattr(torch.Tensor, key, None), self) is None:
         raise GraphBreak(REFUSED_METHODS[key], f"Tensor.{key}")
     if key == "__class__":
         return Known(self.cls, Bound(t.references.to(self.cls)))
@@ -178,6 +179,9 @@ def storage_offset(t, self):
 @rule(torch.Tensor.is_contiguous, TensorVariable)
 def is_contiguous(t, self, memory_format=None):
     format_ = torch.contiguous_format if memory_format is None else t.constant(memory_format)
+    if any(t.unbacked.depends_on_data(part) for part in (*self.fake.shape, *self.fake.stride())):
+        # Sizes of 0 and 1 would decide it, and torch assumes that there are none.
+        raise GraphBreak("data_dependent", "is_contiguous")
     return Constant(bool(t.graph.run(self.fake.is_contiguous, [], {"memory_format": format_})))
 
 
@@ -204,13 +208,56 @@ def _refuse(name: str, reason: str) -> None:
 
 
 for _name, _reason in REFUSED_METHODS.items():
-    if _name not in ("__init__", "__new__", "__repr__", "__str__", "__hash__"):
+    if _name not in ("__init__", "__new__", "__repr__", "__str__", "__hash__", "item", "tolist"):
         _refuse(_name, _reason)
 
 
-@rule((int, float, complex), TensorVariable)
-def number_of_tensor(t, self):
+@rule(torch.Tensor.item, TensorVariable)
+def item(t, self):
+    """The number that a tensor holds: one that depends on data."""
+    if not t.entry.options.capture or self.fake.dtype.is_complex:
+        raise GraphBreak("tensor_value", "Tensor.item")
+    return t.graph.call(torch.Tensor.item, [self], {})
+
+
+@rule(torch.Tensor.tolist, TensorVariable)
+def tolist(t, self):
+    """The numbers of a short tensor, one by one."""
+    sizes = tuple(self.fake.shape)
+    if not all(type(size) is int for size in sizes) or math.prod(sizes) > _MOST_ITEMS:
+        raise GraphBreak("tensor_value", "Tensor.tolist")
+    if not sizes:
+        return item(t, self)
+    rows = [apply(t, operator.getitem, [self, Constant(index)]) for index in range(sizes[0])]
+    return t.wrap_list([tolist(t, row) for row in rows])
+
+
+_MOST_ITEMS = 32
+
+
+@rule(int, TensorVariable)
+def int_of_tensor(t, self):
+    return _number(t, self, int)
+
+
+@rule(float, TensorVariable)
+def float_of_tensor(t, self):
+    return _number(t, self, float)
+
+
+def _number(t, self: TensorVariable, kind: type) -> Variable:
+    if self.fake.dtype is torch.bool:
+        return _not_a_number()
+    return apply(t, kind, [item(t, self)])
+
+
+def _not_a_number() -> Variable:
     raise GraphBreak("tensor_value", "the value of a tensor as a number")
+
+
+@rule(complex, TensorVariable)
+def complex_of_tensor(t, self):
+    return _not_a_number()
 
 
 @rule(hash, TensorVariable)
