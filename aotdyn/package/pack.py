@@ -10,6 +10,7 @@ from typing import Any
 
 from .archive import Artifact, PackageContents, write_package
 from .compilers import BUILDERS, Built, Job, Progress, Unavailable, check_targets, compile_graph
+from .covers import needed
 from .errors import AotdynError
 from .graph import Graph
 from .printer import break_place_and_reason, sized
@@ -209,6 +210,7 @@ def _contents(
             left_out.append(Obstacle(what, reason, variant.file, variant.line))
         else:
             kept.append(variant)
+    kept = needed(kept)
     used = {variant.graph for variant in kept}
     head = recording.header
     return PackageContents(

@@ -48,6 +48,8 @@ def _homeless() -> dict[int, Import]:
 
 def importable(value: Any) -> Import | None:
     """The import that gives exactly this object, or None."""
+    if isinstance(value, torch._ops._OpNamespace):
+        return _checked(Import("torch", f"ops.{value.name}"), value)
     if isinstance(value, ModuleType):
         # A module may call itself by another name than the one it is imported by.
         names = (value.__name__, getattr(value.__spec__, "name", None))

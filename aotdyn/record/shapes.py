@@ -7,7 +7,7 @@ the text of the guards, are ours.
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..package.errors import Unsupported
 from ..package.graph import GraphInput, Symbol
 from ..package.guard import Guard
 from ..package.reference import Import, TensorMeta
-from ..package.source import Size, Source, Stride
+from ..package.source import Item, Local, Size, Source, Stride
 from .hazards import WatchedFakeMode
 from .signals import GraphBreak
 from .variables import Constant, Symbolic, TensorVariable, Variable
@@ -60,6 +60,24 @@ class History:
     seen: dict[Source, Any] = field(default_factory=dict)
     floats: dict[Source, set[str]] = field(default_factory=dict)
     dynamic: set[Any] = field(default_factory=set)
+
+    def learn(self, guards: Iterable[Guard]) -> None:
+        """Takes over what a variant was made for, in this process or before it was recorded."""
+        for guard in guards:
+            if guard.kind == "EQUALS" and type(guard.expected) is int:
+                self.int_is_dynamic(guard.source, guard.expected)
+            elif guard.kind == "EQUALS" and type(guard.expected) is float:
+                self.float_is_dynamic(guard.source, guard.expected)
+            elif guard.kind == "TYPE" and guard.expected == Import("builtins", "int"):
+                self.dynamic.add(guard.source)
+            elif guard.kind == "TENSORS":
+                for source, meta in zip(*guard.expected, strict=True):
+                    self._learn_sizes(source, meta.size)
+
+    def _learn_sizes(self, source: Source, sizes: tuple[int | None, ...]) -> None:
+        if None not in sizes:
+            self.dynamic_sizes(source, sizes)
+        self.dynamic.update((source, dim) for dim, size in enumerate(sizes) if size is None)
 
     def int_is_dynamic(self, source: Source, value: int) -> bool:
         """Notes an int; whether it has differed from an earlier one."""
@@ -136,7 +154,8 @@ class Shapes:
     def int_value(self, value: int, source: Source, place: str) -> Variable:
         """An int that came in: a constant, or symbolic where it has been seen to differ."""
         differs = self.history.int_is_dynamic(source, value)
-        if self.dynamic is False or not differs or abs(value) >= 2**62:
+        wanted = self.dynamic and _is_argument(source)
+        if self.dynamic is False or not (differs or wanted) or abs(value) >= 2**62:
             return Constant(value, source)
         name = ShapeSource(repr(source))
         symbol = self.env.create_symbol(
@@ -405,6 +424,14 @@ class Shapes:
             hint = int(self.env.backed_var_to_val[symbol])
             symbols.append(Symbol(str(symbol), hint, _bound(bounds.lower), _bound(bounds.upper)))
         return tuple(symbols), tuple(str(guard.expr) for guard in self.env.guards)
+
+
+def _is_argument(source: Source) -> bool:
+    """Whether a value is an argument, or in a container that is one: what a caller chooses at each
+    call, unlike the settings that objects and modules hold."""
+    while isinstance(source, Item):
+        source = source.of
+    return isinstance(source, Local)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from ..package.covers import covers
 from ..package.point import Point
 from ..package.variant import EntryKey
 from . import misses
@@ -85,6 +86,14 @@ class Entry:
     def add(self, linked: Linked, first: bool = True) -> None:
         """A variant from now on. The newest is tried first: it is the most general one."""
         self.linked.insert(0 if first else len(self.linked), linked)
+        self.refresh()
+
+    def replace_covered(self, general: Linked) -> None:
+        """Drops the variants that a new one covers."""
+        guards = general.guards()
+        self.linked = [
+            each for each in self.linked if each is general or not covers(guards, each.guards())
+        ]
         self.refresh()
 
     def refresh(self) -> None:

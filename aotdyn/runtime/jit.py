@@ -31,6 +31,9 @@ def trace(entry, values: tuple) -> Linked | None:
     settings = entry.settings
     if entry.history is None:
         entry.history = History()
+        # Oldest first. What a package was recorded with differs from the call at hand.
+        for linked in reversed(entry.linked):
+            entry.history.learn(linked.guards())
     request = Request(
         entry.key,
         entry.code,
@@ -81,6 +84,7 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
     if not recorder.active():
         put_on_trial(entry, linked)
     entry.add(linked)
+    entry.replace_covered(linked)
     recorder.record(entry, traced)
     return linked
 

@@ -34,7 +34,11 @@ def check(name: str, entry, sample: int) -> list[str]:
         recording, package = Path(folder) / "rec", Path(folder) / "pkg"
         with aotdyn.record(recording):
             compiled(call, Settings("eager"))(*args)
-        aotdyn.pack([recording], package)
+        try:
+            aotdyn.pack([recording], package)
+        except aotdyn.AotdynError as error:
+            print(f"{name:24} not packed: {error}", flush=True)
+            return []
         with aotdyn.load(package, on_miss="eager") as loaded:
             found = stale(call, compiled(call, Settings("eager")), args, changes(args, sample))
             stats = loaded.stats()

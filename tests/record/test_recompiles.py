@@ -118,7 +118,7 @@ def test_number_of_variants(name, agree):
     agree(function, *calls, variants=variants, breaks=0)
 
 
-@pytest.mark.parametrize("function, variants", [(increments, 2), (accumulates, 3)])
+@pytest.mark.parametrize("function, variants", [(increments, 1), (accumulates, 1)])
 def test_a_counter_does_not_recompile_at_each_call(function, variants):
     settings = Settings("eager")
     traced = compiled(function, settings)
@@ -143,7 +143,8 @@ def test_a_counter_in_a_closure_and_a_global():
     for _ in range(8):
         traced(torch.ones(2))
     assert calls == 8
-    assert len(settings.entries()[0].linked) == 2
+    # The one that takes any count has taken the place of the first.
+    assert len(settings.entries()[0].linked) == 1
 
 
 class Log:
