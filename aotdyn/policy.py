@@ -101,6 +101,18 @@ def looks_for_callers(code: CodeType) -> bool:
     return not _FRAME_NAMES.isdisjoint(code.co_names)
 
 
+# Code that uses these sees how long objects live.
+_WEAK_NAMES = frozenset((
+    "weakref", "ref", "proxy", "finalize", "WeakSet", "WeakKeyDictionary", "WeakValueDictionary",
+    "WeakMethod",
+))  # fmt: skip
+
+
+def sees_lifetimes(code: CodeType) -> bool:
+    """Whether code may notice that a local variable which it does not use any more has ended."""
+    return not _WEAK_NAMES.isdisjoint(code.co_names)
+
+
 def is_worth_an_entry(code: CodeType) -> bool:
     """Whether a frame that eager code calls is traced as an entry of its own.
 

@@ -116,6 +116,17 @@ class Live:
 
 
 @frozen
+class Body:
+    """The object that a body has made and bound to a name of its own. Only within `record`: it is
+    never among the names of a variant.
+
+    index: its place among the classes that the trace has made.
+    """
+
+    index: int
+
+
+@frozen
 class TensorMeta:
     """What a tensor guard compares.
 
@@ -162,5 +173,5 @@ def class_name(cls: type) -> str:
 
 Reference = (
     Import | Literal | CodeOf | EntryAt | GraphOf | Tensors | State | Runtime | Globals | Live
-    | Classes | Made
+    | Classes | Made | Body
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..package.reference import Import
+from ..package.reference import Import, Live
 from ..package.replaced import is_foreign
 from ..package.source import Attribute, Bound, Item, OwnDict, Source, instance_item
 from ..package.variant import code_hash
@@ -185,8 +185,8 @@ def _slot(t, self: ObjectVariable, descriptor: Any, name: str) -> Any:
 
 def member_raw(t, cls: type, owner: type, name: str, value: Any) -> Variable:
     """A descriptor object that the class holds, as a variable."""
-    base = importable(owner)
-    if base is None:
+    base = t.references.to(owner)
+    if isinstance(base, Live):
         raise GraphBreak("no_source", f"{cls.__qualname__}.{name}")
     source = Item(Attribute(Bound(base), "__dict__"), name)
     return t.realize(t.lazy(value, source))
@@ -468,11 +468,31 @@ _CODE_FACTS = {
 }  # fmt: skip
 
 
+def _by_metaclass(t, cls: type, name: str) -> Variable | None:
+    """What the class of a class defines under a name and its own namespaces do not, or a property
+    there; None where that is nothing of Python's."""
+    value, owner = static_lookup(type(cls), name)
+    if not isinstance(value, types.FunctionType | property):
+        return None
+    receiver = Known(cls, Bound(t.references.to(cls)))
+    if is_property(value):
+        return call(t, _function_of(t, value, owner, type(cls), name, "fget"), [receiver])
+    if static_lookup(cls, name)[0] is not MISSING:
+        return None
+    return MethodVariable(receiver, member(t, type(cls), name, value))
+
+
 def _class_getattr(t, cls: type, name: str) -> Variable | None:
     """A class attribute read from the class itself; None where nothing special is to be done."""
     if name == "__dict__":
         return t.lazy(vars(cls), Attribute(Bound(t.references.to(cls)), "__dict__"))
+    found = _by_metaclass(t, cls, name)
+    if found is not None:
+        return found
     value, owner = lookup(t, cls, name)
+    if isinstance(getattr(type(value), "__get__", None), types.FunctionType):
+        descriptor = member_raw(t, cls, owner, name, value)
+        return call_method(t, descriptor, "__get__", [Constant(None), Known(cls)], on_class=True)
     if isinstance(value, types.ClassMethodDescriptorType):
         bound = getattr(cls, name)
         return Known(bound, Bound(t.references.to(bound)))

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..package.reference import GraphOf, Import, Literal, Reference, Runtime
+from ..package.reference import Body, GraphOf, Import, Literal, Reference, Runtime
 from ..package.source import Bound, Local, Source
 from .graph import source_name
 from .naming import Names
+from .references import is_made
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -83,6 +84,8 @@ class BodyWriter:
         self._known: dict[int, str] = {}
         self._loaded: dict[Source, str] = {}
         self._building: set[int] = set()
+        # Cells that have been made, and what they are to hold.
+        self._unfilled: list[tuple[str, Variable]] = []
 
     # -- values ------------------------------------------------------------------------------
 
@@ -91,8 +94,8 @@ class BodyWriter:
 
         Raises GraphBreak("reconstruct") where it cannot be rebuilt.
         """
-        if type(variable) is Lazy and variable.known is not None:
-            variable = variable.known
+        if type(variable) is Lazy and (variable.known is not None or is_made(variable.source)):
+            variable = self.t.realize(variable)
         if isinstance(variable, DictVariable) and variable.owner is not None:
             variable = variable.owner
         known = self._known.get(id(variable))
@@ -103,15 +106,18 @@ class BodyWriter:
         else:
             text = self._rebuild(variable)
         self._known[id(variable)] = text
+        while self._unfilled and not self._building:
+            cell, content = self._unfilled.pop()
+            self.lines.append(f"{cell}.cell_contents = {self.value(content)}")
         return text
 
     def load(self, source: Source) -> str:
         """The value at a source, read once."""
         if isinstance(source, Local | Bound):
-            return source.text(self.names.of)
+            return source.text(self.name_of)
         found = self._loaded.get(source)
         if found is None:
-            found = self.bind(source_name(source), source.text(self.names.of))
+            found = self.bind(source_name(source), source.text(self.name_of))
             self._loaded[source] = found
         return found
 
@@ -127,6 +133,11 @@ class BodyWriter:
         finally:
             self._building.discard(id(variable))
 
+    def fill_cell(self, name: str, content: Variable) -> None:
+        """Stores into a new cell, when what needs the cell has been made: that may be what the
+        cell holds, a function that calls itself or a class that its methods know."""
+        self._unfilled.append((name, content))
+
     def known(self, variable: Variable, text: str) -> None:
         """The variable's object exists under this name from here on (it may be referred to by
         what it will contain)."""
@@ -140,7 +151,13 @@ class BodyWriter:
 
     def ref(self, value: Reference) -> str:
         """The name that a reference is bound to."""
-        return self.names.of(value)
+        return self.name_of(value)
+
+    def name_of(self, reference: Reference) -> str:
+        """The name of what a reference stands for; a class that the trace made is made first."""
+        if isinstance(reference, Body):
+            return self.value(self.t.made_class(reference))
+        return self.names.of(reference)
 
     def runtime(self, name: str) -> str:
         """A function of the runtime's support."""
@@ -285,7 +302,7 @@ def _cell(w: BodyWriter, v: CellVariable) -> str:
     name = w.bind("cell", f"{w.ref(Import('types', 'CellType'))}()")
     w.known(v, name)
     if v.content is not None:
-        w.lines.append(f"{name}.cell_contents = {w.value(v.content)}")
+        w.fill_cell(name, v.content)
     return name
 
 

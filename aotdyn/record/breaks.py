@@ -14,7 +14,7 @@ from typing import Any
 
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
-from ..policy import looks_for_callers
+from ..policy import looks_for_callers, sees_lifetimes
 from .body import BodyWriter, write_effects
 from .bytecode import Instruction, live_locals
 from .frame import Frame
@@ -164,6 +164,8 @@ class Ending:
             return set(self.frame.code.co_varnames)
         if kind == STEP:
             return set()
+        if sees_lifetimes(self.frame.code):
+            return set(self.frame.code.co_varnames)
         return live_locals(self.frame.decoded, self.frame.decoded.at[offset])
 
     @property

@@ -38,6 +38,9 @@ class ClassReliance:
 
     def lookup(self, cls: type, name: str, first: int = 0) -> None:
         """A name was looked up along the MRO of a class, from its item `first` on."""
+        if any(cls is made for made in self.references.made):
+            self._lookup_on_bases(cls, name, first)
+            return
         members = self._members.setdefault(cls, {})
         for index, base in enumerate(cls.__mro__[first:], first):
             held = base.__dict__.get(name, inspect.Parameter.empty)
@@ -45,6 +48,17 @@ class ClassReliance:
             if _may_change(base):
                 members[index, name] = "" if missing else class_name(type(held))
             if not missing:
+                return
+
+    def _lookup_on_bases(self, cls: type, name: str, first: int) -> None:
+        """For a class that the trace has made: each of its bases has the name, or lacks it."""
+        for base in cls.__mro__[first:]:
+            if not any(base is made for made in self.references.made) and _may_change(base):
+                held = base.__dict__.get(name, inspect.Parameter.empty)
+                missing = held is inspect.Parameter.empty
+                members = self._members.setdefault(base, {})
+                members[0, name] = "" if missing else class_name(type(held))
+            if name in base.__dict__:
                 return
 
     def guards(self) -> list[Guard]:

@@ -36,6 +36,8 @@ class Frame:
         self.caller = caller
         self.locals: dict[str, Variable] = {}
         self.cells: dict[str, CellVariable] = {}
+        # The namespace of the body of a class statement, None in any other frame.
+        self.names: dict[str, Variable] | None = None
         self.stack: list[Variable] = []
         self.index = 0
         self.kw_names: tuple[str, ...] = ()

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..package.reference import Import, Literal, Live, Made, Reference
+from ..package.reference import Body, Import, Literal, Live, Made, Reference
+from ..package.source import Bound, Source
 from ..package.variant import code_hash
 from .polyfills import is_polyfill
 
@@ -176,9 +177,15 @@ class References:
         self.live: list[Any] = []
         self._live_by_id: dict[int, Live] = {}
         self.codes: dict[Import, str] = {}
+        # Stand-ins of the classes that the trace has made, in order.
+        self.made: list[type] = []
 
     def to(self, value: Any) -> Reference:
         """A reference to an object."""
+        if isinstance(value, type):
+            for index, made in enumerate(self.made):
+                if made is value:
+                    return Body(index)
         found = importable(value) or made_of(value)
         if found is not None:
             return found
@@ -194,3 +201,17 @@ class References:
         """Notes that the function's code was inlined: it is verified when the variant is linked."""
         if reference not in self.codes and not is_polyfill(reference.module):
             self.codes[reference] = code_hash(function.__code__)
+
+
+def is_made(source: Any) -> bool:
+    """Whether a source, or what a guard expects, starts at a class that the trace has made: the
+    trace itself decides what is there."""
+    if isinstance(source, tuple):
+        return any(map(is_made, source))
+    if isinstance(source, Body):
+        return True
+    if not isinstance(source, Source):
+        return False
+    while source.base is not None:
+        source = source.base
+    return isinstance(source, Bound) and isinstance(source.reference, Body)

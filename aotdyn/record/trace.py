@@ -34,6 +34,7 @@ from .naming import Names, parameter_names
 from .rules import (
     autograd,
     builtins,
+    class_statements,
     deques,
     enums,
     exception_groups,
@@ -75,7 +76,7 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, autograd, builtins, deques, enums, exception_groups, exceptions,
+    attributes, autograd, builtins, class_statements, deques, enums, exception_groups, exceptions,
     function_objects, functions,
     generics, hashing, higher_order, identities, instance_dicts, iterators, library,
     mapping_objects, mappings, modules, proxies, sequence_objects, sequences, signatures,

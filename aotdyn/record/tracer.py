@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..package.guard import Guard
-from ..package.reference import CodeOf, Import, Literal
+from ..package.reference import Body, CodeOf, Import, Literal
 from ..package.source import Bound, Source
 from . import attributes, invoke, wrap
 from .bytecode import Instruction
@@ -22,11 +22,12 @@ from .graph import GraphBuilder
 from .interpreter import INSTRUCTION_LIMIT
 from .namespaces import Namespaces, globals_source
 from .polyfills import in_polyfill
-from .references import References, importable
+from .references import References, importable, is_made
 from .shapes import Shapes
 from .signals import GraphBreak, NotConstant, Raised, Signal
 from .unbacked import Unbacked
 from .variables import (
+    ClassVariable,
     Constant,
     DictVariable,
     ExceptionVariable,
@@ -147,7 +148,9 @@ class Tracer:
         if known is not None:
             return known
         held = self._by_id.get(id(value))
-        if held is not None:
+        if held is None and self.references.made and is_made(source):
+            known = self._look_at_made(value, source)
+        elif held is not None:
             known = held[1]
             if known.source != source and not isinstance(source, Bound):
                 self.guard("SAME", source, known.source)
@@ -157,6 +160,21 @@ class Tracer:
                 self.remember(value, known)
         self._by_source[source] = known
         return known
+
+    def _look_at_made(self, value: Any, source: Source) -> Variable:
+        """A value that a class has which the trace has made."""
+        if type(value) in (int, *wrap.PLAIN):
+            return Constant(value)
+        return wrap.wrap(self, value, source)
+
+    def forget(self, source: Source) -> None:
+        """What stands at a source, and at what is reached from it, has changed."""
+        for each in list(self._by_source):
+            base: Source | None = each
+            while base is not None and base != source:
+                base = base.base
+            if base is not None:
+                del self._by_source[each]
 
     def known_at(self, source: Source) -> Variable | None:
         """What was found at a source, if it has been looked at."""
@@ -175,6 +193,8 @@ class Tracer:
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
         """Adds a condition, once."""
         if in_polyfill(source) or isinstance(expected, Source) and in_polyfill(expected):
+            return
+        if self.references.made and (is_made(source) or is_made(expected)):
             return
         key = (kind, source, expected if isinstance(expected, Source) else Literal(expected))
         if key not in self.guards:
@@ -268,6 +288,10 @@ class Tracer:
         if isinstance(reference, CodeOf):
             return CodeOf(reference.function, (*reference.path, index))
         return None
+
+    def made_class(self, reference: Body) -> ClassVariable:
+        """The class that a reference within a body stands for."""
+        return self._by_id[id(self.references.made[reference.index])][1]
 
     def globals_of(self, function) -> Source:
         """How the globals of a function that the frame made are reached."""

@@ -4,7 +4,8 @@ import builtins
 
 from ..operation import apply
 from ..signals import GraphBreak
-from ..variables import Constant, Known, Null
+from ..variables import Constant, DictVariable, Known, Null
+from .stack import LOAD_DEREF, unbound_name
 from .table import opcode
 
 
@@ -82,3 +83,49 @@ def GET_YIELD_FROM_ITER(t, frame, ins):
 @opcode
 def LIST_TO_TUPLE(t, frame, ins):
     frame.push(apply(t, tuple, [frame.pop()]))
+
+
+# -- bodies of class statements ------------------------------------------------------------
+
+
+@opcode
+def LOAD_BUILD_CLASS(t, frame, ins):
+    frame.push(Known(builtins.__build_class__))
+
+
+def _names(frame) -> dict:
+    if frame.names is None:
+        raise GraphBreak("class_body", "the namespace of a module")
+    return frame.names
+
+
+@opcode
+def LOAD_NAME(t, frame, ins):
+    found = _names(frame).get(ins.argval)
+    frame.push(found or t.namespaces.load_global(frame, ins.argval))
+
+
+@opcode
+def LOAD_CLASSDEREF(t, frame, ins):
+    found = _names(frame).get(ins.argval)
+    if found is None:
+        LOAD_DEREF(t, frame, ins)
+    else:
+        frame.push(found)
+
+
+@opcode
+def STORE_NAME(t, frame, ins):
+    _names(frame)[ins.argval] = frame.pop()
+
+
+@opcode
+def DELETE_NAME(t, frame, ins):
+    if _names(frame).pop(ins.argval, None) is None:
+        unbound_name(t, ins.argval, f"name {ins.argval!r} is not defined")
+
+
+@opcode
+def SETUP_ANNOTATIONS(t, frame, ins):
+    if "__annotations__" not in _names(frame):
+        frame.names["__annotations__"] = t.new(DictVariable())

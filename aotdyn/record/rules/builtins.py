@@ -35,7 +35,7 @@ from ..variables import (
     Variable,
     ViewVariable,
 )
-from . import symbolic
+from . import class_statements, symbolic
 from .table import rule
 
 # -- types ------------------------------------------------------------
@@ -130,7 +130,7 @@ def issubclass_(t, self, kinds):
 @rule(type)
 def type_(t, self, bases=None, namespace=None):
     if bases is not None:
-        raise GraphBreak("class_body", "type(name, bases, namespace)")
+        return class_statements.make_by_type(t, self, bases, namespace)
     if isinstance(self, Known):
         kind = type(self.value)
     else:

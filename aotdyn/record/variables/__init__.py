@@ -1,7 +1,13 @@
 """The kinds of values that the tracer distinguishes."""
 
 from .base import Alias, Constant, Known, Lazy, Null, Opaque, Variable, Varying
-from .callables import FunctionVariable, MethodVariable, SuperVariable
+from .callables import (
+    ClassVariable,
+    FunctionVariable,
+    HolderVariable,
+    MethodVariable,
+    SuperVariable,
+)
 from .containers import (
     CellVariable,
     DictVariable,
@@ -34,6 +40,7 @@ __all__ = [
     "Alias",
     "BackwardsIterator",
     "CellVariable",
+    "ClassVariable",
     "Constant",
     "DictVariable",
     "EnumerateVariable",
@@ -44,6 +51,7 @@ __all__ = [
     "GeneratorVariable",
     "GroupVariable",
     "HandledVariable",
+    "HolderVariable",
     "IdentityVariable",
     "InstanceDict",
     "IteratorVariable",

@@ -4,7 +4,7 @@ from types import CodeType, FunctionType, MethodType
 
 from ...package.reference import CodeOf, Import
 from ...package.source import Source
-from .base import Variable
+from .base import Known, Variable
 from .containers import CellVariable
 
 
@@ -88,3 +88,41 @@ class SuperVariable(Variable):
     @property
     def type(self) -> type:
         return super
+
+
+class ClassVariable(Known):
+    """A class that the frame has made.
+
+    value: a stand-in, a class with the same bases and members; what has no Python value while
+    tracing is a stand-in there too. bases: variables. namespace: the members in order, as they
+    were when it was made. steps: what was done to it since, in order: ("set", name, variable),
+    ("delete", name, None), ("dataclass", "", flags). late: names of members that have been told by
+    the traced program that the class has them.
+    """
+
+    __slots__ = ("bases", "namespace", "steps", "late")
+
+    def __init__(self, value: type, bases: list[Variable], namespace: dict[str, Variable]):
+        super().__init__(value)
+        self.bases = bases
+        self.namespace = namespace
+        self.steps: list[tuple] = []
+        self.late: set[str] = set()
+
+
+class HolderVariable(Variable):
+    """A `property`, `staticmethod` or `classmethod` that the frame has made, of these functions."""
+
+    __slots__ = ("cls", "functions")
+
+    def __init__(self, cls: type, functions: dict[str, Variable]):
+        super().__init__()
+        self.cls = cls
+        self.functions = functions
+
+    @property
+    def type(self) -> type:
+        return self.cls
+
+    def describe(self) -> str:
+        return self.cls.__name__

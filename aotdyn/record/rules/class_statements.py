@@ -1,0 +1,348 @@
+"""Classes that the frame makes: class statements, `type(name, bases, namespace)`, dataclasses.
+
+While tracing, a class with the same bases and members stands in for the real one, so that the
+order of lookup, slots and abstract methods are Python's own. Members that have no Python value yet
+have a stand-in each, which leads back to the variable. The body makes the real class where it is
+needed after the graph.
+"""
+
+import abc
+import builtins
+import dataclasses
+import types
+from typing import Any, NoReturn
+
+from ...package.reference import Body, Import
+from ...package.source import Attribute, Bound, Item
+from ..body import BodyWriter, rebuilds
+from ..invoke import new_frame, run_inlined
+from ..operation import call, call_method
+from ..signals import GraphBreak, NotConstant
+from ..variables import (
+    CellVariable,
+    ClassVariable,
+    Constant,
+    DictVariable,
+    FunctionVariable,
+    HolderVariable,
+    Known,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    TupleVariable,
+    Variable,
+)
+from .table import calls, rule
+
+NONE = Constant(None)
+
+# Metaclasses that run no code of the program.
+_METACLASSES = (type, abc.ABCMeta)
+
+
+# -- making a class ------------------------------------------------------------
+
+
+@rule(builtins.__build_class__)
+def build_class(t, body, name, *bases, metaclass=None, **kwargs):
+    """What a class statement does: runs its body, then calls the metaclass."""
+    if not isinstance(body, FunctionVariable) or body.code_reference is None or kwargs:
+        _refuse(t.constant(name))
+    meta = type if metaclass is None else t.constant(metaclass)
+    given = [t.realize(base) for base in bases]
+    resolved = _bases(t, given)
+    frame = new_frame(t, body, [], {})
+    frame.names = {}
+    run_inlined(t, frame)
+    names = frame.names
+    cell = names.pop("__classcell__", None)
+    if resolved != tuple(base.value for base in given):
+        names["__orig_bases__"] = t.new(TupleVariable(given))
+    made = make_class(t, meta, t.constant(name), resolved, names)
+    if isinstance(cell, CellVariable):
+        t.effects.set_cell(cell, made)
+    for member in made.late:
+        call_method(t, names[member], "__set_name__", [made, Constant(member)], on_class=True)
+    return made
+
+
+def _refuse(name: str) -> NoReturn:
+    raise GraphBreak("class_body", name)
+
+
+def _bases(t, given: list[Variable]) -> tuple[Any, ...]:
+    """The classes that a class inherits from. Raises GraphBreak where code of the program runs
+    when one is inherited from."""
+    if not all(isinstance(base, Known) for base in given):
+        _refuse("a base that is no class")
+    resolved = types.resolve_bases(tuple(base.value for base in given))
+    for base in resolved:
+        if not isinstance(base, type):
+            _refuse("a base that is no class")
+        hook = getattr(base.__init_subclass__, "__func__", None)
+        if hook is not None and hook.__module__ != "typing":
+            _refuse(f"{base.__qualname__}.__init_subclass__")
+    return resolved
+
+
+def make_class(t, meta: Any, name: str, bases: tuple, names: dict[str, Variable]) -> ClassVariable:
+    """The variable of a class, with its stand-in."""
+    metaclass = max((meta, *map(type, bases)), key=lambda kind: len(kind.__mro__))
+    if metaclass not in _METACLASSES:
+        _refuse(f"{name}, of the metaclass {metaclass.__qualname__}")
+    members = {member: stand_in_for(t, value) for member, value in names.items()}
+    late = {
+        member
+        for member, value in names.items()
+        if isinstance(t.realize(value), ObjectVariable) and hasattr(value.type, "__set_name__")
+    }
+    told = {member: value for member, value in members.items() if member not in late}
+    try:
+        value = metaclass(name, bases, told)
+    except (TypeError, ValueError) as error:
+        t.raise_exception(type(error), *error.args)
+    for member in late:
+        type.__setattr__(value, member, members[member])
+    made = t.new(ClassVariable(value, [Known(base) for base in bases], names))
+    made.late = late
+    t.references.made.append(value)
+    t.remember(value, made)
+    return made
+
+
+def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Variable:
+    """`type(name, bases, namespace)`."""
+    members = t.realize(namespace)
+    if not isinstance(members, DictVariable):
+        _refuse("type(name, bases, namespace)")
+    t.complete(members)
+    names = {key: value for key, (_, value) in members.items.items()}
+    names.setdefault("__module__", Constant(t.frame.globals.get("__name__")))
+    given = [t.realize(base) for base in t.realize(bases).items]
+    if _bases(t, given) != tuple(base.value for base in given):
+        t.raise_exception(TypeError, "type() doesn't support MRO entry resolution; "
+                                     "use types.new_class()")  # fmt: skip
+    made = make_class(t, type, t.constant(name), _bases(t, given), names)
+    if made.late:
+        _refuse(f"type() with a {names[next(iter(made.late))].describe()}")
+    return made
+
+
+# -- stand-ins ------------------------------------------------------------
+
+
+class _StandIn:
+    """Takes the place of a value of which nothing but its variable is known."""
+
+
+def stand_in_for(t, value: Variable) -> Any:
+    """A Python object that the attribute protocol treats as it would the value. Looking it up
+    gives the variable again."""
+    value = t.realize(value)
+    if isinstance(value, Constant | Known):
+        return value.value
+    if getattr(value, "live", None) is not None:
+        return value.live
+    made = _stand_in(t, value)
+    t.remember(made, value)
+    return made
+
+
+def _stand_in(t, value: Variable) -> Any:
+    if isinstance(value, FunctionVariable):
+        return _function(t, value)
+    if isinstance(value, HolderVariable):
+        return value.cls(*(stand_in_for(t, each) for each in value.functions.values()))
+    if type(value) in (ListVariable, TupleVariable) and value.type in (list, tuple):
+        return value.type(stand_in_for(t, item) for item in value.items)
+    if type(value) is DictVariable and value.complete:
+        return {key: stand_in_for(t, item) for key, (_, item) in value.items.items()}
+    if type(value) is SetVariable:
+        try:
+            return value.constant()
+        except NotConstant:
+            return _StandIn()
+    if type(value) is ObjectVariable and value.cls.__new__ is object.__new__:
+        made = object.__new__(value.cls)
+        for name, item in value.attributes.items():
+            object.__setattr__(made, name, stand_in_for(t, item))
+        return made
+    return _StandIn()
+
+
+def _function(t, value: FunctionVariable) -> types.FunctionType:
+    cells = tuple(types.CellType() for _ in value.code.co_freevars)
+    made = types.FunctionType(value.code, value.globals, value.name, None, cells)
+    made.__qualname__ = value.qualname
+    for name, item in value.attributes.items():
+        setattr(made, name, stand_in_for(t, item))
+    return made
+
+
+# -- changing a class ------------------------------------------------------------
+
+
+def _made(t, value: Known) -> ClassVariable | None:
+    """The variable of a class that the frame has made; None for any other object."""
+    reference = t.references.to(value.value) if isinstance(value.value, type) else None
+    return t.made_class(reference) if isinstance(reference, Body) else None
+
+
+def _changes(t, self: ClassVariable, name: str) -> None:
+    if name.startswith("__") and name not in ("__doc__", "__module__", "__qualname__", "__name__"):
+        raise GraphBreak("mutation", f"{self.value.__qualname__}.{name}")
+    t.effects.count += 1
+    source = Bound(t.references.to(self.value))
+    t.forget(Attribute(source, name))
+    t.forget(Item(Attribute(source, "__dict__"), name))
+
+
+@rule(setattr, Known, after=True)
+def set_member(t, self, name, value):
+    self = _made(t, self)
+    if self is None:
+        return NotImplemented
+    key = t.constant(name)
+    _changes(t, self, key)
+    setattr(self.value, key, stand_in_for(t, value))
+    self.steps.append(("set", key, t.realize(value)))
+    return NONE
+
+
+@rule(delattr, Known, after=True)
+def delete_member(t, self, name):
+    self = _made(t, self)
+    if self is None:
+        return NotImplemented
+    key = t.constant(name)
+    _changes(t, self, key)
+    try:
+        delattr(self.value, key)
+    except AttributeError as error:
+        t.raise_exception(AttributeError, *error.args)
+    self.steps.append(("delete", key, None))
+    return NONE
+
+
+@rule(dataclasses._process_class, Known)
+def make_dataclass(t, self, *flags):
+    """What `@dataclass` does is done to the stand-in, and again to the real class."""
+    self = _made(t, self)
+    if self is None:
+        return NotImplemented
+    values = [t.constant(flag) for flag in flags]
+    named = dict(zip(_FLAGS, values, strict=True))
+    if named["slots"]:
+        raise GraphBreak("class_body", "a dataclass with slots")
+    t.effects.count += 1
+    try:
+        dataclasses._process_class(self.value, *values)
+    except (TypeError, ValueError) as error:
+        t.raise_exception(type(error), *error.args)
+    self.steps.append(("dataclass", "", named))
+    _tell_fields(t, self)
+    return self
+
+
+def _tell_fields(t, cls: ClassVariable) -> None:
+    """The fields that the class was given have been told their names and types. What the real
+    class is made of is as it was before."""
+    source = Attribute(Bound(t.references.to(cls.value)), "__dataclass_fields__")
+    for name, field in cls.value.__dataclass_fields__.items():
+        given = cls.namespace.get(name)
+        variable = t.realize(given) if given is not None else None
+        if not isinstance(variable, ObjectVariable) or variable.cls is not dataclasses.Field:
+            continue
+        before = t.new(ObjectVariable(variable.cls))
+        before.attributes = dict(variable.attributes)
+        cls.namespace[name] = before
+        for told in ("name", "type", "kw_only", "_field_type"):
+            at = Attribute(Item(source, name), told)
+            variable.attributes[told] = t.lazy(getattr(field, told), at)
+
+
+_FLAGS = ("init", "repr", "eq", "order", "unsafe_hash", "frozen", "match_args", "kw_only", "slots",
+          "weakref_slot")  # fmt: skip
+
+
+@rebuilds(ClassVariable)
+def _rebuild(w: BodyWriter, v: ClassVariable) -> str:
+    value = v.value
+    bases = "".join(f"{w.ref(w.t.references.to(base))}, " for base in value.__bases__)
+    told = {name: w.value(item) for name, item in v.namespace.items() if name not in v.late}
+    members = ", ".join(f"{name!r}: {text}" for name, text in told.items())
+    meta = w.ref(w.t.references.to(type(value)))
+    made = w.bind(value.__name__, f"{meta}({value.__name__!r}, ({bases}), {{{members}}})")
+    for name in sorted(v.late):
+        w.lines.append(f"type.__setattr__({made}, {name!r}, {w.value(v.namespace[name])})")
+    w.known(v, made)
+    for kind, name, item in v.steps:
+        if kind == "set":
+            w.lines.append(f"setattr({made}, {name!r}, {w.value(item)})")
+        elif kind == "delete":
+            w.lines.append(f"delattr({made}, {name!r})")
+        else:
+            flags = ", ".join(f"{flag}={on!r}" for flag, on in item.items())
+            w.lines.append(f"{w.ref(Import('dataclasses', 'dataclass'))}({made}, {flags})")
+    return made
+
+
+# -- property, staticmethod, classmethod -----------------------------------------------------
+
+_PARTS = ("fget", "fset", "fdel")
+
+
+@rule(property)
+def make_property(t, fget=NONE, fset=NONE, fdel=NONE, doc=None):
+    functions = [t.realize(each) for each in (fget, fset, fdel)]
+    if doc is not None or not isinstance(functions[0], FunctionVariable):
+        return NotImplemented
+    return t.new(HolderVariable(property, dict(zip(_PARTS, functions, strict=True))))
+
+
+def _with(accessor: Any, part: str) -> None:
+    @rule(accessor, HolderVariable)
+    def changed(t, self, function):
+        functions = {**self.functions, part: t.realize(function)}
+        return t.new(HolderVariable(property, functions))
+
+
+_with(property.getter, "fget")
+_with(property.setter, "fset")
+_with(property.deleter, "fdel")
+
+
+def _method(kind: type) -> None:
+    @rule(kind, FunctionVariable)
+    def make(t, function):
+        return t.new(HolderVariable(kind, {"__func__": function}))
+
+
+_method(staticmethod)
+_method(classmethod)
+
+
+@rule(getattr, HolderVariable)
+def holder_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    found = self.functions.get("__func__" if key == "__wrapped__" else key)
+    if found is not None:
+        return found
+    if self.cls is property and key in ("getter", "setter", "deleter"):
+        return MethodVariable(self, Known(getattr(property, key)))
+    raise GraphBreak("attribute", f"{self.describe()}.{key}")
+
+
+@calls(HolderVariable)
+def call_holder(t, self, args, kwargs):
+    """A static method can be called within the body of its class."""
+    if self.cls is not staticmethod:
+        t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
+    return call(t, self.functions["__func__"], args, kwargs)
+
+
+@rebuilds(HolderVariable)
+def _rebuild_holder(w: BodyWriter, v: HolderVariable) -> str:
+    functions = ", ".join(map(w.value, v.functions.values()))
+    return w.bind(v.cls.__name__, f"{v.cls.__name__}({functions})")
