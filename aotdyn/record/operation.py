@@ -270,6 +270,9 @@ def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:
 
 def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | None:
     """Computes an operation whose arguments are all plain constants; None where they are not."""
+    if operation in INPLACE_METHODS and not isinstance(args[0], Constant | TupleVariable):
+        # What it gives is the object itself, changed.
+        return None
     try:
         values = [plain(arg) for arg in args]
         named = {key: plain(arg) for key, arg in kwargs.items()}

@@ -8,6 +8,7 @@ import functools
 import inspect
 import math
 import operator
+import re
 import sys
 import types
 import typing
@@ -67,9 +68,10 @@ def importable(value: Any) -> Import | None:
     qualname = _name_of(value)
     if isinstance(module, str) and isinstance(qualname, str) and "<" not in qualname:
         module = _PUBLIC.get(module, module)
-        found = _checked(Import(module, qualname), value)
-        if found is not None:
-            return found
+        for name in (qualname, f"_{qualname}"):
+            found = _checked(Import(module, name), value)
+            if found is not None:
+                return found
     if isinstance(value, BuiltinFunctionType) and value.__self__ is None and qualname:
         # A static method of a class of C.
         found = _checked(Import("builtins", qualname), value)
@@ -104,6 +106,8 @@ def made_of(value: Any) -> Made | None:
     """How another process makes an object like this one out of things with names, or None."""
     if isinstance(value, enum.Flag):
         return _made("call", type(value), value.value)
+    if isinstance(value, re.Pattern):
+        return _made("call", re.compile, value.pattern, value.flags)
     if not isinstance(value, ALIASES) or not hasattr(value, "__args__"):
         return None
     args = value.__args__

@@ -51,6 +51,7 @@ from .rules import (
     mapping_objects,
     mappings,
     modules,
+    patterns,
     proxies,
     sequence_objects,
     sequences,
@@ -79,7 +80,7 @@ RULE_MODULES = (
     attributes, autograd, builtins, class_statements, deques, enums, exception_groups, exceptions,
     function_objects, functions,
     generics, hashing, higher_order, identities, instance_dicts, iterators, library,
-    mapping_objects, mappings, modules, proxies, sequence_objects, sequences, signatures,
+    mapping_objects, mappings, modules, patterns, proxies, sequence_objects, sequences, signatures,
     simple_objects, symbolic, tensors, texts, torch_state, transforms,
 )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Live value -> Variable, by exact type; adds the guards that what is now known still holds."""
 
 import enum
+import re
 import types
 import typing
 from collections.abc import Callable
@@ -370,7 +371,7 @@ def _alias(t, value: Any, source: Source) -> Variable:
 
 
 def _is_alias(value: Any) -> bool:
-    if isinstance(value, typing.NewType):
+    if isinstance(value, typing.NewType | re.Pattern):
         return True
     return isinstance(value, ALIASES) and hasattr(value, "__args__")
 

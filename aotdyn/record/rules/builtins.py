@@ -228,12 +228,22 @@ def _identical(t, left: Variable, right: Variable) -> bool | None:
         return None if left.type is right.type else False
     if type(left) is Variable or type(right) is Variable:
         return None
+    if isinstance(left, TupleVariable) and isinstance(right, TupleVariable):
+        return _identical_tuples(t, left, right)
     untracked = isinstance(left, _UNTRACKED) and isinstance(right, _UNTRACKED)
     if untracked and (isinstance(left, TupleVariable) or None not in (left.source, right.source)):
         return None
     # Two different variables stand for two objects: what came in is known by identity, what the
     # frame made is new.
     return t.differ(left, right)
+
+
+def _identical_tuples(t, left: TupleVariable, right: TupleVariable) -> bool | None:
+    """Tuples with different items are different; equal ones may be one object."""
+    if left.type is not right.type or len(left.items) != len(right.items):
+        return False
+    pairs = zip(left.items, right.items, strict=True)
+    return False if any(_identical(t, *pair) is False for pair in pairs) else None
 
 
 # Values that may come in as two variables for one object.

@@ -107,6 +107,12 @@ def extendleft(t, self, items):
     return _set(t, self, [*reversed(iterate(t, items)), *self.items], left=True)
 
 
+@rule((operator.imul, deque.__imul__), DequeVariable)
+def imul(t, self, count):
+    t.effects.set_items(self, _bounded(list(self.items) * t.constant(count), self.maxlen))
+    return self
+
+
 @rule((operator.iadd, deque.__iadd__), DequeVariable)
 def iadd(t, self, items):
     apply(t, deque.extend, [self, items])

@@ -6,10 +6,13 @@ import operator
 import sys
 import types
 
+from ...package.reference import Import
 from ...package.source import Attribute, Called
 from ..attributes import function_getattr, function_setattr
+from ..body import BodyWriter, rebuilds
 from ..folding import plain
 from ..operation import apply, call
+from ..polyfills import caches
 from ..signals import GraphBreak, NotConstant, Raised
 from ..variables import (
     CellVariable,
@@ -138,7 +141,11 @@ def call_cached(t, self, args, kwargs):
         raise GraphBreak("builtin_call", f"the cached {self.describe()}") from None
     if before != (t.effects.count, len(t.graph.nodes)):
         raise GraphBreak("builtin_call", f"the cached {self.describe()} has effects")
-    held = self.live(*values, **named)
+    try:
+        held = self.live(*values, **named)
+    except Exception:
+        # What it needs may not be there before the frame has run.
+        raise GraphBreak("builtin_call", f"the cached {self.describe()}") from None
     if type(held) is not type(value) or held != value or isinstance(held, list | dict | set):
         raise GraphBreak("builtin_call", f"the cached {self.describe()}")
     return result
@@ -161,6 +168,74 @@ def cached_getattr(t, self, name, default=None):
     if key.startswith("cache_"):
         raise GraphBreak("attribute", f"{self.describe()}.{key}")
     return apply(t, getattr, [self.function, name, *([] if default is None else [default])])
+
+
+class MadeCache(Variable):
+    """A function that the frame has put under `functools.lru_cache`. inner: the polyfill's object
+    that does its work; attributes: what was set on it."""
+
+    __slots__ = ("function", "maxsize", "typed", "inner", "attributes")
+
+    def __init__(self, function: Variable, maxsize: Variable, typed: Variable, inner: Variable):
+        super().__init__()
+        self.function = function
+        self.maxsize = maxsize
+        self.typed = typed
+        self.inner = inner
+        self.attributes: dict[str, Variable] = {}
+
+    @property
+    def type(self) -> type:
+        return functools._lru_cache_wrapper
+
+    def describe(self) -> str:
+        return f"the cached {self.function.describe()}"
+
+
+@rule(functools._lru_cache_wrapper)
+def make_cache(t, function, maxsize, typed, info):
+    inner = t.construct(caches.Cache, [function, maxsize, typed], {})
+    return t.new(MadeCache(t.realize(function), maxsize, typed, t.realize(inner)))
+
+
+@calls(MadeCache)
+def call_made_cache(t, self, args, kwargs):
+    return call(t, self.inner, args, kwargs)
+
+
+@rule(functools.update_wrapper, MadeCache)
+def update_cache(t, self, wrapped, *others):
+    return self
+
+
+@rule(setattr, MadeCache)
+def cache_setattr(t, self, name, value):
+    t.effects.count += 1
+    self.attributes[t.constant(name)] = value
+    return NONE
+
+
+@rule(getattr, MadeCache)
+def made_cache_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key in self.attributes:
+        return self.attributes[key]
+    if key in ("cache_info", "cache_clear"):
+        return apply(t, getattr, [self.inner, name])
+    if key == "__wrapped__":
+        return self.function
+    return apply(t, getattr, [self.function, name, *([] if default is None else [default])])
+
+
+@rebuilds(MadeCache)
+def _rebuild_cache(w: BodyWriter, v: MadeCache) -> str:
+    """What it has kept cannot be put into the real one."""
+    counts = [v.inner.attributes[name].constant() for name in ("hits", "misses")]
+    if any(counts) or set(v.attributes) - {"cache_parameters"}:
+        raise GraphBreak("reconstruct", f"{v.describe()}, which has been called", v.origin)
+    made = w.ref(Import("functools", "lru_cache"))
+    return w.bind("cached", f"{made}({w.value(v.maxsize)}, {w.value(v.typed)})"
+                            f"({w.value(v.function)})")  # fmt: skip
 
 
 # -- operator ------------------------------------------------------------

@@ -2,10 +2,12 @@
 tracing."""
 
 import operator
+import re
 import types
 import typing
 from typing import Any
 
+from ..attributes import builtin_getattr
 from ..operation import apply
 from ..references import ALIASES
 from ..signals import GraphBreak, NotConstant, Raised
@@ -131,6 +133,10 @@ def make(t, self, args, kwargs):
 def alias_getattr(t, self, name, default=None):
     key = t.constant(name)
     value = self.value
+    if isinstance(value, re.Pattern):
+        if key in ("pattern", "flags", "groups"):
+            return t.wrap_result(getattr(value, key))
+        return builtin_getattr(t, self, name, default)
     if key in ("__args__", "__origin__", "__parameters__", "__metadata__", "__supertype__",
                "_name", "_inst"):  # fmt: skip
         if hasattr(value, key):

@@ -426,6 +426,24 @@ _update(set.difference_update, operator.sub)
 _update(set.symmetric_difference_update, operator.xor)
 
 
+def _in_place(operation, change, plain_operation) -> None:
+    @rule(operation, SetVariable)
+    def in_place(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, SetVariable | ViewVariable):
+            return NotImplemented
+        if self.cls is frozenset:
+            return apply(t, plain_operation, [self, other])
+        apply(t, change, [self, other])
+        return self
+
+
+_in_place(operator.ior, set.update, operator.or_)
+_in_place(operator.iand, set.intersection_update, operator.and_)
+_in_place(operator.isub, set.difference_update, operator.sub)
+_in_place(operator.ixor, set.symmetric_difference_update, operator.xor)
+
+
 def _compare_views(operation) -> None:
     @rule(operation, ViewVariable)
     def compare(t, self, other):

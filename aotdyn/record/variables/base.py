@@ -133,7 +133,7 @@ class Known(Variable):
 
 
 class Alias(Known):
-    """`list[int]`, `int | None`, `Optional[int]`, a `NewType`: known entirely, by what it is made
-    of."""
+    """`list[int]`, `int | None`, `Optional[int]`, a `NewType`, a pattern of `re`: known entirely,
+    by what it is made of."""
 
     __slots__ = ()

@@ -1,0 +1,124 @@
+"""`re` on plain text: computed while tracing."""
+
+import operator
+import re
+from typing import Any
+
+from ...package.reference import Import
+from ..attributes import builtin_getattr
+from ..body import BodyWriter, rebuilds
+from ..folding import plain
+from ..signals import GraphBreak, NotConstant, Raised
+from ..variables import Alias, Constant, Known, SequenceIterator, TupleVariable, Variable
+from .table import rule
+
+
+class MatchVariable(Variable):
+    """A match. value: the match; made: the name of the function of `re` that gives it, and what
+    that was called with; index: its place among several, -1 for a single one."""
+
+    __slots__ = ("value", "made", "index")
+
+    def __init__(self, value: re.Match, made: tuple[str, list[Variable]], index: int = -1):
+        super().__init__()
+        self.value = value
+        self.made = made
+        self.index = index
+
+    @property
+    def type(self) -> type:
+        return re.Match
+
+    def describe(self) -> str:
+        return "a match"
+
+
+@rebuilds(MatchVariable)
+def _rebuild(w: BodyWriter, v: MatchVariable) -> str:
+    name, args = v.made
+    text = f"{w.ref(Import('re', name))}({', '.join(map(w.value, args))})"
+    return w.bind("match", text if v.index < 0 else f"[*{text}][{v.index}]")
+
+
+def _plain(t, value: Variable) -> Any:
+    value = t.realize(value)
+    return value.value if isinstance(value, Known) else plain(value)
+
+
+def _computed(t, name: str, function: Any, args: tuple, kwargs: dict, subject: Any) -> Any:
+    """What a function of `re` or a method of a pattern gives; NotImplemented for other text."""
+    try:
+        values = [_plain(t, arg) for arg in args]
+        named = {key: _plain(t, arg) for key, arg in kwargs.items()}
+    except NotConstant:
+        return NotImplemented
+    try:
+        found = function(*values, **named)
+    except (TypeError, ValueError, IndexError, re.error) as error:
+        raise Raised(t.exception(type(error), *error.args)) from None
+    given = [*args] if subject is None else [subject, *args]
+    if isinstance(found, re.Match):
+        simple = not kwargs and len(given) <= 3 - (subject is not None)
+        return t.new(MatchVariable(found, (name, given))) if simple else NotImplemented
+    if isinstance(found, re.Pattern):
+        return Alias(found)
+    if name == "finditer":
+        matches = [MatchVariable(each, (name, given), i) for i, each in enumerate(found)]
+        return t.new(SequenceIterator(TupleVariable(matches)))
+    return t.wrap_result(found)
+
+
+def _function(name: str) -> None:
+    function = getattr(re, name)
+
+    @rule(function)
+    def computed(t, *args, **kwargs):
+        return _computed(t, name, function, args, kwargs, None)
+
+
+for _name in ("match", "search", "fullmatch", "findall", "split", "sub", "subn", "finditer",
+              "escape", "compile"):  # fmt: skip
+    _function(_name)
+
+
+def _method(name: str) -> None:
+    method = getattr(re.Pattern, name)
+
+    @rule(method, Alias)
+    def computed(t, self, *args, **kwargs):
+        return _computed(t, name, getattr(self.value, name), args, kwargs, self)
+
+
+for _name in ("match", "search", "fullmatch", "findall", "split", "sub", "subn", "finditer"):
+    _method(_name)
+
+
+def _of_match(name: str, operations: tuple) -> None:
+    @rule(operations, MatchVariable)
+    def computed(t, self, *args, **kwargs):
+        return _computed(t, name, getattr(self.value, name), args, kwargs, None)
+
+
+for _name in ("group", "groups", "groupdict", "start", "end", "span", "expand"):
+    _of_match(_name, (getattr(re.Match, _name),))
+_of_match("__getitem__", (re.Match.__getitem__, operator.getitem))
+
+
+@rule((bool, operator.truth), MatchVariable)
+def truth_(t, self):
+    return Constant(True)
+
+
+@rule(getattr, MatchVariable)
+def match_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key in ("string", "pos", "endpos", "lastindex", "lastgroup"):
+        return t.wrap_result(getattr(self.value, key))
+    if key == "re":
+        return Alias(self.value.re)
+    return builtin_getattr(t, self, name, default)
+
+
+@rule((repr, str), MatchVariable)
+def match_text(t, self):
+    raise GraphBreak("builtin_call", "the text of a match")
