@@ -38,7 +38,8 @@ class Output:
 class Updated:
     """An input whose new value the caller writes back. data, metadata, storage: what changes.
 
-    gradient: whether the backward part takes a gradient for the new value.
+    gradient: whether the backward part takes a gradient for the new value. visible: the program
+    does it where autograd sees it, so that it is an error if the input is a leaf.
     """
 
     input: int
@@ -47,6 +48,7 @@ class Updated:
     storage: bool
     requires_grad: bool
     gradient: bool
+    visible: bool = False
 
 
 @frozen
@@ -88,8 +90,10 @@ class Plan:
     forward, backward: the parts' numbers in it; backward is -1 for a graph without gradients.
     bumped: inputs that the code changes in place. detached: inputs that get no gradient. bases:
     how many. tangents: one layout for each gradient that the backward part takes, None for a
-    number. grad_mode: what the graph leaves gradient mode at, if it changes it. autocast: whether
-    autocast was on. mutates: whether any input is changed, so that inputs must not overlap.
+    number. partial: for inputs whose gradient does not follow from all of these, the indices of
+    those that it does; without them there is none. grad_mode: what the graph leaves gradient mode
+    at, if it changes it. autocast: whether autocast was on. mutates: whether any input is changed,
+    so that inputs must not overlap.
     external: whether operators are called through torch's dispatcher, described in the library's
     file of the same name with the suffix `.json`. python: the parts are functions of the artifact's
     text, which calls `kernels`; they have no numbers in the library.
@@ -106,6 +110,7 @@ class Plan:
     bumped: tuple[int, ...] = ()
     detached: tuple[int, ...] = ()
     tangents: tuple[Layout | None, ...] = ()
+    partial: tuple[tuple[int, tuple[int, ...]], ...] = ()
     constants: tuple[Constant, ...] = ()
     grad_mode: bool | None = None
     autocast: bool = False

@@ -18,7 +18,7 @@ _C = torch._C._dynamo.guards
 
 def state_check(reference: State) -> Callable[[], bool]:
     """Whether this thread's state is the recorded one, and no torch function or dispatch mode is
-    active, and the functions of torch are those of now.
+    active, and the functions of torch are those of now. There may be any number of threads.
 
     Raises PackageError where those of now are not those that were recorded.
     """
@@ -37,9 +37,20 @@ def state_check(reference: State) -> Callable[[], bool]:
     functions = unchanged()
     versions, again = functions.versions, functions.again
 
+    threads = [now["num_threads"]]
+
+    def other_threads() -> bool:
+        """Whether it was only the number of threads that the guard has failed for."""
+        count = torch.get_num_threads()
+        if count == threads[0]:
+            return False
+        guard.__setstate__(json.dumps({**now, **wanted, "num_threads": count}))
+        threads[0] = count
+        return check()
+
     def state() -> bool:
         return (
-            check()
+            (check() or other_threads())
             and not modes()
             and not dispatch_modes()
             and is_inference() is inference

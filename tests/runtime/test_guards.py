@@ -301,6 +301,19 @@ def test_state_of_defaults(undone):
     assert not covers(variant, 0)
 
 
+def test_any_number_of_threads(undone):
+    """Code depends on it as little as it does on the machine."""
+    variant, before = linked(), torch.get_num_threads()
+    try:
+        for threads in (3, 1, 2):
+            torch.set_num_threads(threads)
+            assert covers(variant, 0)
+            with torch.no_grad():
+                assert not covers(variant, 0)
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_state_inside_of_transforms():
     variant = linked()
     found = []

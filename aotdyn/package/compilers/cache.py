@@ -1,7 +1,7 @@
 """Results of compile jobs on disk, by what they were made from. Any number of processes may use it.
 
-An entry appears whole or not at all, and never changes. The oldest are dropped when there is too
-much; an entry that is used counts as new.
+An entry appears whole or not at all, and never changes: it ends with a checksum, and one that was
+damaged is none. The oldest are dropped when there is too much; an entry that is used counts as new.
 """
 
 import contextlib
@@ -10,11 +10,14 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_LIMIT = 4 << 30
+CHECKSUM = 32  # bytes at the end of an entry
+_ABANDONED = 24 * 3600.0  # seconds after which what a killed process was writing is in nobody's use
 
 
 @dataclass(frozen=True)
@@ -56,23 +59,27 @@ class Cache:
         self.limit = limit
 
     def path(self, kind: str, key: str) -> Path | None:
-        """The file of an entry, marked as used; None if there is none."""
+        """The file of an entry, marked as used; None if there is none. It ends with the checksum,
+        which linkers do not mind."""
         found = self._place(kind, key)
-        try:
-            os.utime(found)
-        except OSError:
-            return None
-        return found
+        return None if self._read(found) is None else found
 
     def get(self, kind: str, key: str) -> bytes | None:
         """The contents of an entry."""
-        found = self.path(kind, key)
-        if found is None:
-            return None
+        return self._read(self._place(kind, key))
+
+    def _read(self, place: Path) -> bytes | None:
         try:
-            return found.read_bytes()
+            os.utime(place)
+            data = place.read_bytes()
         except OSError:
             return None
+        contents = data[:-CHECKSUM]
+        if hashlib.sha256(contents).digest() == data[-CHECKSUM:]:
+            return contents
+        with contextlib.suppress(OSError):
+            place.unlink()
+        return None
 
     def put(self, kind: str, key: str, data: bytes) -> Path:
         """Adds an entry."""
@@ -89,6 +96,9 @@ class Cache:
         try:
             scratch = folder / place.name
             yield scratch
+            checksum = hashlib.sha256(scratch.read_bytes()).digest()
+            with open(scratch, "ab") as file:
+                file.write(checksum)
             os.replace(scratch, place)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -111,6 +121,7 @@ class Cache:
 
     def trim(self) -> int:
         """Drops the oldest entries beyond the limit; how many."""
+        self._sweep()
         entries = sorted(self._entries(), reverse=True)
         total = dropped = 0
         for _, size, path in entries:
@@ -128,6 +139,13 @@ class Cache:
             with contextlib.suppress(OSError):
                 path.unlink()
         return len(entries)
+
+    def _sweep(self) -> None:
+        """Removes what processes that were killed have left unfinished."""
+        for folder in self.folder.glob(".new-*"):
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _place(self, kind: str, key: str) -> Path:
         return self.folder / kind / key[:2] / key[2:]

@@ -41,6 +41,7 @@ def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
         **_runs(plan, artifact),
         "constants": [_constant(c, artifact.files[c.file]) for c in plan.constants],
         "sized": _sized,
+        "number": _number,
     }
     exec(compile(artifact.text, f"<aotdyn {artifact.target} graph>", "exec"), names)
     return names
@@ -63,6 +64,11 @@ _BYTE = torch.zeros(1, dtype=torch.uint8)
 def _sized(size: int) -> torch.Tensor:
     """A tensor that only has a size: how an int is passed to code that takes tensors."""
     return _BYTE.as_strided((size,), (0,))
+
+
+def _number(value: int | float) -> torch.Tensor:
+    """A number as code takes it."""
+    return torch.scalar_tensor(value, dtype=torch.int64 if type(value) is int else torch.float64)
 
 
 def _constant(constant: Constant, data: bytes | memoryview) -> torch.Tensor:
@@ -110,9 +116,14 @@ def _with_grad_mode(call: Call, mode: bool) -> Call:
 
 
 def _checked(plan: Plan, call: Call, fits: Call | None, eager: Callable[[], Callable]) -> Callable:
-    """The callable itself. Inputs that share memory may not be changed by compiled code, and ints
-    must be in the range that it was made for."""
-    tests = [test for test in (fits, _apart(plan.mutates) if plan.mutates else None) if test]
+    """The callable itself. Inputs that share memory may not be changed by compiled code, ints must
+    be in the range that it was made for, and leaves that are changed are eager's to complain of."""
+    visible = tuple(updated.input for updated in plan.updated if updated.visible)
+    tests: list[Call] = [fits] if fits else []
+    if plan.mutates:
+        tests.append(_apart(plan.mutates))
+    if visible:
+        tests.append(lambda inputs: not any(inputs[index].is_leaf for index in visible))
     if not tests:
         return lambda *inputs: call(inputs)
 

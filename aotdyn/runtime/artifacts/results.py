@@ -107,7 +107,7 @@ def _write_back(updated: Updated, target: torch.Tensor, new: torch.Tensor) -> No
         target.as_strided_(new.size(), new.stride(), new.storage_offset())
     if updated.data:
         if target.requires_grad and target.is_leaf:
-            # Only possible where the program did it without gradients.
+            # The program did it without gradients; what is an error runs eagerly.
             target.detach().copy_(new)
         else:
             target.copy_(new)

@@ -8,7 +8,8 @@ from torch.autograd.graph import increment_version
 
 from ...package.errors import PackageError
 from ...package.plan import NEW, UNSAFE_VIEW, Layout, Plan
-from .results import Hidden, Results, is_plain
+from .results import Hidden, Results, is_plain, shown
+from .saved import Saved
 
 _FORMATS = {
     "contiguous_format": torch.contiguous_format,
@@ -82,7 +83,8 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
     shape = _Shape(plan)
     count, ints, unchecked = shape.count, plan.ints, plan.unchecked
     hidden, unsafe_views, without_grad = shape.hidden, shape.unsafe_views, shape.without_grad
-    autocast = plan.autocast
+    autocast, partial = plan.autocast, plan.partial
+    tie = Saved(plan, count)
 
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
@@ -90,6 +92,9 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
             found = forward(inputs)
             end = len(found) - ints
             ctx.ints = found[end:]
+            for i in unsafe_views:
+                found[i] = torch.ops.aten._unsafe_view(found[i], found[i].shape)
+            tie(inputs, found, end)
             # A view would keep its base, and with it a whole history, alive.
             saved = [t.detach() if t._is_view() else t for t in found[count:end]]
             if unchecked:
@@ -97,8 +102,6 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
                 saved = saved[: len(saved) - unchecked]
             ctx.save_for_backward(*saved)
             results = found[:count]
-            for i in unsafe_views:
-                results[i] = torch.ops.aten._unsafe_view(results[i], results[i].shape)
             for i in hidden:
                 results[i] = Hidden(results[i])
             if without_grad:
@@ -106,6 +109,9 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
                     *[results[i] for i in without_grad if isinstance(results[i], torch.Tensor)]
                 )
             ctx._materialize_non_diff_grads = False
+            if partial:
+                ctx.set_materialize_grads(False)
+                ctx.zeros = [_zeros(shown(results[i])) for i, _ in shape.gradients]
             return tuple(results)
 
         @staticmethod
@@ -113,10 +119,23 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
             given = [*ctx.ints, *ctx.saved_tensors]
             if unchecked:
                 given += ctx.unchecked
+            absent = frozenset()
+            if partial:
+                tangents, absent = _completed(tangents, ctx.zeros)
             given += [coerce(tangents[i]) for i, coerce in shape.gradients]
             if torch.is_grad_enabled():
-                return _Once.apply(run_backward, given, *tangents, _marker())
-            return run_backward(given)
+                found = _Once.apply(run_backward, given, *tangents, _marker())
+            else:
+                found = run_backward(given)
+            return _without(found, partial, absent) if absent else found
+
+    def _completed(tangents: tuple, zeros: list) -> tuple[list, frozenset]:
+        """The gradients, zeros where there is none, and the indices of those."""
+        found = list(tangents)
+        absent = [k for k, (i, _) in enumerate(shape.gradients) if tangents[i] is None]
+        for k in absent:
+            found[shape.gradients[k][0]] = zeros[k]()
+        return found, frozenset(absent)
 
     def run_backward(given: list) -> tuple:
         if not autocast and not torch.is_autocast_enabled("cpu"):
@@ -128,6 +147,19 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
             del guard
 
     return CompiledGraph
+
+
+def _zeros(result: Any) -> Callable[[], torch.Tensor]:
+    """Makes the gradient of a result that nothing was asked of."""
+    size, dtype, device = result.shape, result.dtype, result.device
+    return lambda: torch.zeros(size, dtype=dtype, device=device)
+
+
+def _without(found: tuple, partial: tuple, absent: frozenset[int]) -> tuple:
+    """As in eager, what follows from absent gradients only is absent, not zero: an optimizer does
+    not touch a parameter that has no gradient."""
+    without = {index for index, sources in partial if absent.issuperset(sources)}
+    return tuple([None if i in without else value for i, value in enumerate(found)])
 
 
 def _marker() -> torch.Tensor:

@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from aotdyn.package.compilers.cache import Cache, digest
+from aotdyn.package.compilers.cache import CHECKSUM, Cache, digest
 
 
 @pytest.fixture
 def cache(tmp_path):
-    return Cache(tmp_path / "cache", limit=100)
+    return Cache(tmp_path / "cache", limit=100 + 2 * CHECKSUM)
 
 
 def key(text):
@@ -22,10 +22,10 @@ def test_entries_come_back(cache):
     cache.put("object", key("a"), b"one")
     cache.put("library", key("a"), b"two")
     assert cache.get("object", key("a")) == b"one"
-    assert cache.path("library", key("a")).read_bytes() == b"two"
+    assert cache.path("library", key("a")).read_bytes()[:-CHECKSUM] == b"two"
     assert [(u.kind, u.entries, u.size) for u in cache.usage()] == [
-        ("library", 1, 3),
-        ("object", 1, 3),
+        ("library", 1, 3 + CHECKSUM),
+        ("object", 1, 3 + CHECKSUM),
     ]
 
 
@@ -35,6 +35,25 @@ def test_an_entry_that_fails_is_none(cache):
         raise RuntimeError
     assert cache.get("object", key("a")) is None
     assert not [name for name in os.listdir(cache.folder) if name.startswith(".new")]
+
+
+@pytest.mark.parametrize("damage", [b"", b"on", b"onf", b"one" + bytes(CHECKSUM)])
+def test_a_damaged_entry_is_none(cache, damage):
+    for read in (cache.get, cache.path):
+        path = cache.put("object", key("a"), b"one")
+        path.write_bytes(damage + path.read_bytes()[len(damage) :] if damage == b"onf" else damage)
+        assert read("object", key("a")) is None and not path.exists()
+
+
+def test_what_killed_processes_leave_goes_away(cache):
+    cache.put("object", key("a"), b"one")
+    old, new = cache.folder / ".new-old", cache.folder / ".new-new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "half").write_bytes(b"half")
+    os.utime(old, (1000, 1000))
+    cache.trim()
+    assert not old.exists() and new.exists() and cache.get("object", key("a"))
 
 
 def test_the_oldest_go_first(cache):

@@ -13,9 +13,9 @@ def adapter_text(
 ) -> str:
     """A function for each part, from the list of its inputs to the list of its outputs, and `fits`.
 
-    Free names: `run_forward`, `run_backward`, `constants`, and `sized`, which makes a tensor of a
-    size. `fits` says whether the code is right for a list of inputs; without conditions there is
-    none.
+    Free names: `run_forward`, `run_backward`, `constants`, `sized`, which makes a tensor of a
+    size, and `number`, which makes one of an int or float. `fits` says whether the code is right
+    for a list of inputs; without conditions there is none.
     """
     texts = [
         _function(name, interface, first_constant[name]) for name, interface in interfaces.items()
@@ -27,7 +27,8 @@ def adapter_text(
 
 def _function(name: str, interface: Interface, first: int) -> str:
     lines = [f"def {name}(a):"]
-    texts = [how[1] for how in (*interface.inputs, *interface.outputs) if how[0] in ("size", "int")]
+    both = (*interface.inputs, *interface.outputs)
+    texts = [how[1] for how in both if how[0] in ("size", "int", "number")]
     lines += _symbols(interface, texts)
     given = [_input(how, first) for how in interface.inputs]
     whole = given == [f"a[{index}]" for index in range(interface.arity)]
@@ -75,6 +76,10 @@ def _input(how: tuple, first: int) -> str:
         return f"a[{value}]"
     if kind == "int":
         return value
+    if kind == "float":
+        return f"number(a[{value}])"
+    if kind == "number":
+        return f"number({value})"
     return f"constants[{first + value}]" if kind == "constant" else f"sized({value})"
 
 

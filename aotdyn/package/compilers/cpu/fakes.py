@@ -34,9 +34,9 @@ class _SymbolSource(Source):
 
 @dataclass(frozen=True)
 class Fakes:
-    """inputs: one fake tensor or SymInt for each input of the graph. symbols: those of the
-    environment by the graph's names. known: how many guards the environment has been given; those
-    that follow are the compiler's own."""
+    """inputs: one fake tensor or SymInt for each input of the graph; a float is a tensor whose item
+    is a SymFloat. symbols: those of the environment by the graph's names. known: how many guards
+    the environment has been given; those that follow are the compiler's own."""
 
     mode: FakeTensorMode
     env: ShapeEnv
@@ -51,12 +51,21 @@ class Fakes:
 
 def fake_inputs(graph: Graph) -> Fakes:
     """Raises Refused for a graph whose expressions cannot be read."""
-    env = ShapeEnv(duck_shape=False, specialize_zero_one=False)
+    env = ShapeEnv(
+        duck_shape=False,
+        specialize_zero_one=False,
+        # `item()` and `nonzero()` in the graph give symbols without a hint.
+        allow_scalar_outputs=True,
+        allow_dynamic_output_shape_ops=True,
+    )
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
     symbols = {symbol.name: _symbol(env, symbol) for symbol in graph.symbols}
     reader = _Reader(env, symbols)
     for relation in graph.relations:
-        if not env.evaluate_expr(reader.expression(relation)):
+        read = reader.expression(relation)
+        if not read.free_symbols <= set(symbols.values()):
+            continue  # about a float; what is not known is checked where code relies on it
+        if not env.evaluate_expr(read):
             raise Refused(f"the recorded relation {relation} does not hold for the hints")
     known = len(env.guards)
     inputs = [_fake(mode, reader, item, graph.grad) for item in graph.inputs]
@@ -111,11 +120,27 @@ class _Reader:
         return self.env.create_symintnode(found, hint=hint)
 
 
+def _float(mode: FakeTensorMode, env: ShapeEnv, item: GraphInput) -> torch.Tensor:
+    """A float as AOTAutograd wants it: a tensor that is asked for its item."""
+    hint = float(item.value)
+    source = _SymbolSource(item.name)
+    symbol = env.create_unspecified_symbol(hint, source=source, dynamic_dim=DimDynamic.DYNAMIC)
+    with mode:
+        made = torch.empty((), dtype=torch.float64)
+    made.item_memo = env.create_symfloatnode(symbol, hint=hint, source=source)
+    return made
+
+
+def float_symbol(fake: torch.Tensor) -> str:
+    """The name of the symbol of a float."""
+    return str(fake.item_memo.node.expr)
+
+
 def _fake(mode: FakeTensorMode, reader: _Reader, item: GraphInput, grad: bool) -> Any:
     if item.dtype == "int":
         return reader.int(item.value)
     if item.dtype == "symfloat":
-        raise Refused(f"the input {item.name} is a float of Python")
+        return _float(mode, reader.env, item)
     size = [reader.int(value) for value in item.size]
     stride = [reader.int(value) for value in item.stride]
     with mode, torch.enable_grad():

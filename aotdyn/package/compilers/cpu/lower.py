@@ -11,6 +11,9 @@ from typing import Any
 import sympy
 import torch
 import torch.fx
+from torch._dynamo import config as dynamo_config
+from torch._dynamo.exc import TensorifyScalarRestartAnalysis
+from torch._dynamo.symbolic_convert import TensorifyState
 from torch._functorch import config as functorch_config
 from torch._functorch._aot_autograd import graph_compile
 from torch._guards import TracingContext, tracing
@@ -27,7 +30,7 @@ from ...state import process_state, process_state_is
 from ..fx import graph_module
 from .adapter import adapter_text
 from .code import PartCode, part_code
-from .fakes import Fakes, fake_inputs
+from .fakes import Fakes, fake_inputs, float_symbol
 from .isa import ISAS
 from .jobs import Lowered, Options
 from .plans import plan_of
@@ -65,6 +68,7 @@ def lower_by(lowering: type["Lowering"], graph: Graph, options: Options) -> Lowe
     """Lowers a graph in one of the ways. Raises Refused."""
     if any(item.device not in ("", "cpu") for item in graph.inputs):
         raise Refused("it takes tensors of another device")
+    TensorifyState.clear()  # what another graph's floats have come to
     try:
         load_providers(graph.providers, torch_names(graph))
         with process_state_is(graph.state):
@@ -73,6 +77,8 @@ def lower_by(lowering: type["Lowering"], graph: Graph, options: Options) -> Lowe
         raise
     except NotRegistered as error:
         raise Refused(str(error)) from None
+    except TensorifyScalarRestartAnalysis as error:
+        raise Refused("an operator takes a float of the program as a constant only") from error
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise Refused(f"{type(error).__name__}: {first[:200]}") from error
@@ -99,9 +105,11 @@ class Lowering:
         self.strides: list[tuple | None] = []
         self.backward_examples: list[Any] = []
         self.fakes: Fakes = fake_inputs(graph)
+        self.floats = [i for i, item in enumerate(graph.inputs) if item.dtype == "symfloat"]
 
     def run(self) -> Lowered:
         module = graph_module(self.graph)
+        _ask_for_floats(module, self.floats)
         self._check_effects(module)
         examples = [*self.fakes.inputs, *self._add_symbols(module)]
         with (
@@ -111,11 +119,12 @@ class Lowering:
                 enable_autograd_cache=False,
                 donated_buffer=False,
             ),
+            dynamo_config.patch(capture_scalar_outputs=True, specialize_float=False),
             inductor_config.patch(self.settings()),
             self._results_picked_up(),
             torch.set_grad_enabled(self.graph.grad and torch.is_grad_enabled()),
         ):
-            compile_fx.compile_fx(module, examples, inner_compile=self.compile_part)
+            compile_fx.compile_fx(module, examples, inner_compile=self._inner_compile)
         return self._result()
 
     def _add_symbols(self, module: torch.fx.GraphModule) -> list[torch.SymInt]:
@@ -172,6 +181,11 @@ class Lowering:
         }
         with replaced(graph_compile, names):
             yield
+
+    def _inner_compile(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
+        if kwargs.get("is_backward"):
+            self.found["reaching"] = reaching(module.graph)[: len(self.graph.inputs)]
+        return self.compile_part(module, examples, **kwargs)
 
     def compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
         """In place of Inductor's `compile_fx_inner`, for each of the aten graphs."""
@@ -251,6 +265,7 @@ class Lowering:
                 dtype = str(tensor.dtype).removeprefix("torch.")
                 constants.append(Constant(file, dtype, tuple(tensor.shape)))
                 files[file] = _bytes(tensor)
+        self._note_floats(self.interfaces["forward"])
         plan = plan_of(self.graph, self.found, constants)
         self._check_saved(plan)
         conditions = self._conditions()
@@ -266,6 +281,15 @@ class Lowering:
         code = tuple(part_code(part.wrapper, part.kernels, part.external) for part in parts)
         return plan, adapter, code
 
+    def _note_floats(self, interface: Interface) -> None:
+        """The caller has numbers where the code takes tensors."""
+        for index in self.floats:
+            interface.symbols[float_symbol(self.fakes.inputs[index])] = f"a[{index}]"
+        interface.inputs = [
+            ("float", index) if kind == "input" and index in self.floats else (kind, index)
+            for kind, index in interface.inputs
+        ]
+
     def _conditions(self) -> list[Any]:
         """What the code relies on beyond the guards; checked at each call."""
         found = self.fakes.added()
@@ -278,6 +302,29 @@ def flags_of(kwargs: dict[str, Any]) -> dict[str, Any]:
     """What `inner_compile` was given that `compile_fx_inner` has to know."""
     names = ("is_inference", "is_backward", "graph_id", "get_decomp_fn")
     return {name: kwargs[name] for name in names if name in kwargs}
+
+
+def _ask_for_floats(module: torch.fx.GraphModule, indices: list[int]) -> None:
+    """The floats among the inputs come as tensors; torch's passes make tensor arithmetic of what
+    is done to their items."""
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    with module.graph.inserting_after(inputs[-1] if inputs else None):
+        for index in indices:
+            item = module.graph.call_method("item", (inputs[index],))
+            inputs[index].replace_all_uses_with(item, lambda user, item=item: user is not item)
+    module.recompile()
+
+
+def reaching(graph: torch.fx.Graph) -> list[set[int] | None]:
+    """For each output the inputs that it follows from, as indices from the end; None for an output
+    that is no value."""
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    sources = {node: {index - len(inputs)} for index, node in enumerate(inputs)}
+    for node in graph.nodes:
+        if node.op != "placeholder":
+            sources[node] = set().union(*(sources[used] for used in node.all_input_nodes))
+    (outputs,) = next(node for node in graph.nodes if node.op == "output").args
+    return [sources.get(o) if isinstance(o, torch.fx.Node) else None for o in outputs]
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:

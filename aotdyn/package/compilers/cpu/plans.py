@@ -48,6 +48,7 @@ def plan_of(graph: Graph, found: dict[str, Any], constants: list[Constant]) -> P
         bumped=tuple(metadata.mutated_graph_handled_indices_seen_by_autograd),
         detached=tuple(found["detached"] or ()),
         tangents=tuple(map(_layout, metadata.subclass_tangent_meta)) if trains else (),
+        partial=_partial(found["reaching"], len(metadata.subclass_tangent_meta)) if trains else (),
         constants=tuple(constants),
         grad_mode=metadata.grad_enabled_mutation,
         autocast=torch._C._is_any_autocast_enabled(),
@@ -56,6 +57,20 @@ def plan_of(graph: Graph, found: dict[str, Any], constants: list[Constant]) -> P
 
 
 _ABSENT = object()
+
+
+def _partial(
+    reaching: list[set[int] | None], tangents: int
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """reaching: for each input what its gradient follows from, as indices from the end of the
+    backward part's inputs, whose last ones are the tangents."""
+    found = []
+    for index, sources in enumerate(reaching):
+        if sources is not None:
+            those = tuple(sorted(tangents + place for place in sources if place >= -tangents))
+            if len(those) < tangents:
+                found.append((index, those))
+    return tuple(found)
 
 
 def _check(metadata: Any, found: dict[str, Any]) -> None:
@@ -83,6 +98,10 @@ def _updated(index: int, info: Any) -> Updated:
         info.mutates_storage_metadata,
         info.requires_grad,
         info.mutates_data and info.requires_grad,
+        info.mutates_data
+        and info.requires_grad
+        and not info.mutations_hidden_from_autograd
+        and not info.mutations_under_no_grad_or_inference_mode,
     )
 
 

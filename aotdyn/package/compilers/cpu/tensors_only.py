@@ -22,9 +22,10 @@ _aten = torch.ops.aten
 class Interface:
     """How a part's own inputs and outputs relate to the tensors of its code.
 
-    inputs: of each tensor the code takes ("input", index), ("constant", index) or ("size", text):
-    a tensor of that size; ("int", text) where the code takes ints. outputs: ("tensor", index),
-    ("item", index), ("none",) or ("int", text).
+    inputs: of each tensor the code takes ("input", index), ("constant", index), ("float", index):
+    a tensor of that float, ("number", text): one of an int, or ("size", text): one of that size;
+    ("int", text) where the code takes ints. outputs: ("tensor", index), ("item", index), ("none",)
+    or ("int", text).
     symbols: for each symbol of the texts an expression over `a`, the list of inputs.
     constants: the tensors that the code takes, by index. conditions: what must hold of the ints.
     """
@@ -44,7 +45,17 @@ def expression(value: Any) -> Any:
 
 def text(expr: Any) -> str:
     """An expression as Python."""
-    return PythonPrinter().doprint(expr)
+    return _Printer().doprint(expr)
+
+
+class _Printer(PythonPrinter):
+    """Floats with all their digits."""
+
+    def _print_Float(self, expr: sympy.Float) -> str:
+        return repr(float(expr))
+
+    def _print_ToFloat(self, expr: sympy.Expr) -> str:
+        return f"float({self._print(expr.args[0])})"
 
 
 def readable_symbols(
@@ -124,6 +135,8 @@ class _Rewriting:
         """A node that reads the int from a tensor."""
         expr = expression(value)
         source = self.sources.get(expr)
+        if source is None and self._depends_on_data(expr):
+            return self._number(node, value, expr)
         if source is None:
             carrier = self._carrier(node, value, expr)
             function, args = _aten.sym_size.int, (carrier, 0)
@@ -136,9 +149,34 @@ class _Rewriting:
         made.meta["val"] = value
         return made
 
+    def _depends_on_data(self, expr: Any) -> bool:
+        """Whether it is a number that an earlier part has computed, of any sign."""
+        env = self.mode.shape_env
+        return (
+            isinstance(expr, sympy.Symbol)
+            and expr not in env.backed_var_to_val
+            and not env.bound_sympy(expr).lower >= 0
+        )
+
+    def _number(self, node: torch.fx.Node, value: torch.SymInt, expr: Any) -> torch.fx.Node:
+        """A further input, a tensor of the number, that the graph asks for its item."""
+        with self.mode:
+            example = torch.empty((), dtype=torch.int64)
+        with self.graph.inserting_before(node):
+            given = self.graph.placeholder(f"{node.name}_number")
+        given.meta["val"] = example
+        self.interface.inputs.append(("number", self._printed(expr)))
+        self.tensors.append(example)
+        with self.graph.inserting_before(self.first):
+            made = self.graph.call_function(_aten._local_scalar_dense.default, (given,))
+        made.meta["val"] = value
+        made.meta["unbacked_bindings"] = {expr: ()}
+        return made
+
     def _carrier(self, node: torch.fx.Node, value: torch.SymInt, expr: Any) -> torch.fx.Node:
         """A further input: a tensor of that size over a single byte."""
-        self.interface.conditions.append(sympy.Ge(expr, 0))  # no size is negative
+        if not self.mode.shape_env.bound_sympy(expr).lower >= 0:
+            self.interface.conditions.append(sympy.Ge(expr, 0))  # no size is negative
         with self.mode:
             example = torch.empty_strided((value,), (0,), dtype=torch.uint8)
         with self.graph.inserting_before(node):

@@ -95,9 +95,8 @@ class Toolchain:
             with self.cache.adding("object", key) as scratch:
                 text = scratch.with_name("source.cpp")
                 text.write_text(source.text)
-                prefix = self._prefix(source)
-                command = [*source.flags, *prefix, *_includes(), "-c", str(text), "-o"]
-                self._run([*command, str(scratch)])
+                command = [*source.flags, *_includes(), "-c", str(text), "-o", str(scratch)]
+                self._run_with(self._prefix(source), command)
             found = self.cache.path("object", key)
         if found is None:
             raise Refused("an object file was removed from the cache while it was needed")
@@ -118,7 +117,8 @@ class Toolchain:
             ]  # fmt: skip
             torch_libraries = [f"-L{_TORCH / 'lib'}", "-ltorch_cpu", "-lc10"]
             self._run([*options, *map(str, objects), *torch_libraries])
-            return scratch.read_bytes()
+            made = scratch.read_bytes()
+        return made
 
     def _prefix(self, source: Source) -> list[str]:
         """The compiled header as options; made when it is first needed."""
@@ -131,8 +131,22 @@ class Toolchain:
             with self.cache.alone(f"header-{key}"):
                 if not compiled.exists():
                     self._compile_header(source, folder.with_name(f"{folder.name}.h"), compiled)
-        os.utime(compiled)
+        try:
+            os.utime(compiled)
+        except OSError:  # another process has just made room in the cache
+            return []
         return ["-include", str(compiled.with_suffix(""))]
+
+    def _run_with(self, prefix: list[str], command: list[str]) -> None:
+        """Runs the compiler with a compiled header; without, should that be damaged."""
+        try:
+            self._run([*prefix, *command])
+        except Refused:
+            if not prefix:
+                raise
+            self._run(command)
+            # It is the header that was wrong.
+            Path(f"{prefix[1]}.gch").unlink(missing_ok=True)
 
     def _compile_header(self, source: Source, header: Path, compiled: Path) -> None:
         header.parent.mkdir(parents=True, exist_ok=True)
