@@ -23,6 +23,10 @@ class WorkerDied(AotdynError):
     """A worker ended in the middle of a job. The message says how."""
 
 
+class WorkersClosed(AotdynError):
+    """There are no workers any more: what they were wanted for was interrupted."""
+
+
 def _send(channel: BinaryIO, data: bytes) -> None:
     channel.write(len(data).to_bytes(_LENGTH, "little"))
     channel.write(data)
@@ -65,7 +69,7 @@ class Worker:
         try:
             _send(self._process.stdin, job)
             found = _receive(self._process.stdout)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: `close` has closed the pipes meanwhile
             found = None
         if found is None:
             raise WorkerDied(self._end())
@@ -73,8 +77,11 @@ class Worker:
 
     def _end(self) -> str:
         code = self._process.wait()
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        try:
+            self._errors.seek(0)
+            lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        except ValueError:
+            return "the process was ended"
         if code < 0:
             with contextlib.suppress(ValueError):
                 return f"the process died of {signal.Signals(-code).name}"
@@ -103,25 +110,39 @@ class Workers:
         self._idle: list[Worker] = []
         self._all: list[Worker] = []
         self._lock = threading.Lock()
+        self._closed = False
 
     def run(self, job: bytes) -> bytes:
-        """The result of a job, by a worker that has nothing else to do. Raises WorkerDied."""
-        with self._lock:
-            worker = self._idle.pop() if self._idle else None
-        if worker is None or not worker.alive:
-            worker = Worker(self._module, self._environment)
-            with self._lock:
-                self._all.append(worker)
+        """The result of a job, by a worker that has nothing else to do.
+
+        Raises WorkerDied; WorkersClosed once they are closed, also in the middle of a job.
+        """
+        worker = self._free()
         try:
             return worker.run(job)
+        except WorkerDied:
+            if self._closed:
+                raise WorkersClosed("interrupted") from None
+            raise
         finally:
             if worker.alive:
                 with self._lock:
                     self._idle.append(worker)
 
-    def close(self) -> None:
-        """Ends all of them."""
+    def _free(self) -> Worker:
         with self._lock:
+            if self._closed:
+                raise WorkersClosed("interrupted")
+            worker = self._idle.pop() if self._idle else None
+            if worker is None or not worker.alive:
+                worker = Worker(self._module, self._environment)
+                self._all.append(worker)
+            return worker
+
+    def close(self) -> None:
+        """Ends all of them, for good."""
+        with self._lock:
+            self._closed = True
             workers, self._all, self._idle = self._all, [], []
         for worker in workers:
             worker.close()
