@@ -110,11 +110,14 @@ class Noise:
         double precision, if it can be told."""
         b = expected[what]
         noise = [distance(moved[what], b) for moved in self.moved if moved[what].shape == b.shape]
-        if exact is not None and exact.shape == b.shape and is_float(b):
-            noise.append(distance(b, exact))
-        times = _TIMES_OF_HALF if self.unit > 1e-4 else _TIMES
-        limit = times * max(noise, default=0.0)
+        floor = 0.0
         if is_float(b):
             largest = max(map(size, expected.values()))
-            limit += self.unit * (size(b) + _NOTHING * largest)
-        return distance(actual, b) <= limit
+            floor = self.unit * (size(b) + _NOTHING * largest)
+        half = self.unit > 1e-4
+        if exact is not None and exact.shape == b.shape and is_float(b):
+            if half:
+                return distance(actual, exact) <= floor + _TIMES_OF_HALF * distance(b, exact)
+            noise.append(distance(b, exact))
+        times = _TIMES_OF_HALF if half else _TIMES
+        return distance(actual, b) <= floor + times * max(noise, default=0.0)

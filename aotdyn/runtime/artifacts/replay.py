@@ -116,6 +116,7 @@ def _run(
 ) -> _Run:
     given, leaves = inputs.make()
     run = _Run(inputs=given)
+    history = [value.grad_fn if isinstance(value, torch.Tensor) else None for value in given]
     torch.manual_seed(11)
     mode = torch.is_grad_enabled()
     try:
@@ -130,16 +131,18 @@ def _run(
         run.random = torch.get_rng_state()
     if graph.grad and gradients:
         try:
-            run.gradients = _gradients(run.outputs, given, leaves, spread)
+            changed = [v for v, before in zip(given, history)
+                       if isinstance(v, torch.Tensor) and v.grad_fn is not before]  # fmt: skip
+            run.gradients = _gradients((*run.outputs, *changed), leaves, spread)
         except RuntimeError as error:
             run.backward_error = f"gradients: {error}"
     return run
 
 
-def _gradients(outputs: tuple, given: list, leaves: list[torch.Tensor], spread: bool) -> tuple:
-    """Those of the leaves for random gradients of all that is differentiable. spread: the random
-    gradients are expanded, as those of a sum are."""
-    ends = [t for t in (*outputs, *given) if isinstance(t, torch.Tensor) and t.grad_fn is not None]
+def _gradients(results: tuple, leaves: list[torch.Tensor], spread: bool) -> tuple:
+    """Those of the leaves for random gradients of all results that are differentiable. spread: the
+    random gradients are expanded, as those of a sum are."""
+    ends = [t for t in results if isinstance(t, torch.Tensor) and t.grad_fn is not None]
     if not leaves or not ends:
         return ()
     generator = torch.Generator().manual_seed(13)

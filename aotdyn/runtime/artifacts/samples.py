@@ -91,10 +91,17 @@ def small(item: GraphInput, size: tuple, generator: torch.Generator) -> torch.Te
 
 TWO = (0, 2)
 
-# Of ints, from what tells most to what is an index in range almost everywhere. Floats and bools
-# are tried with all operators; which ints a graph takes only the graph can tell.
-_RANGES: tuple[Range, ...] = ((-40, 40), (0, 1000), (0, 100), (0, 30), (0, 10), (0, 5), (0, 3))
+# Of ints: indices that are in range almost everywhere, and what a graph takes that wants others.
 _FALLBACKS: tuple[Range, ...] = (TWO, (0, 1), (1, 2), (1, 3))
+# Beside the sizes of the inputs, which indices have to stay below.
+_HIGHS = (100, 30, 10, 5, 3)
+
+
+def _ranges(graph: Graph, symbols: Values) -> list[Range]:
+    """From what tells most downwards; which of them a graph takes only the graph can tell."""
+    sizes = {_value(part, symbols) for item in graph.inputs for part in item.size}
+    highs = sorted({*_HIGHS, *(size for size in sizes if 3 < size < 2**20)}, reverse=True)
+    return [(-40, 40), *((0, high) for high in highs)]
 
 
 def int_ranges(graph: Graph, symbols: Values, accepts: Callable[["Samples"], bool]) -> list[Range]:
@@ -111,7 +118,7 @@ def int_ranges(graph: Graph, symbols: Values, accepts: Callable[["Samples"], boo
         if accepts(Samples(graph, symbols, positive, found)):
             break
     for index, dtype in enumerate(kinds):
-        for wider in _RANGES if dtype else ():
+        for wider in _ranges(graph, symbols) if dtype else ():
             info = torch.iinfo(dtype)
             if wider[0] < info.min or wider[1] > info.max:
                 continue
