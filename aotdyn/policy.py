@@ -3,14 +3,13 @@ code is pointless to trace."""
 
 import functools
 import os
-import sysconfig
 from types import CodeType, FunctionType
 
 import torch
 
 from .markers import is_disabled
 
-_STDLIB = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
+_STDLIB = os.path.realpath(os.path.dirname(os.__file__)) + os.sep
 _SITE = "site-packages" + os.sep
 _TORCH = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 _OURS = os.path.dirname(os.path.realpath(__file__)) + os.sep

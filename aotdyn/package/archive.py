@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import mmap
 import os
-import secrets
 import struct
 import warnings
 from collections.abc import Iterator, Mapping
@@ -195,7 +194,7 @@ def _read_artifact(
 
 def _write_whole(path: Path, parts: list[bytes | memoryview]) -> int:
     """Writes the parts, each padded to the alignment, under another name; then renames."""
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    scratch = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     try:
         with open(scratch, "xb") as file:
             for part in parts:

@@ -176,11 +176,12 @@ class Codec:
                 raise TypeError(reason)
         return [layout.tag, encoded]
 
-    def _decode_record(self, layout: "_Layout", data: list, depth: int, **given: Any) -> Any:
+    def _decode_record(self, layout: "_Layout", data: list, depth: int, *of: Any) -> Any:
+        """of: for a step what it starts from, which is its first field."""
         if len(data) != 2 or type(data[1]) is not dict:
             raise PackageError(f"damaged data of {layout.tag!r}")
         stored = data[1]
-        found = 0
+        found, values = 0, [*of]
         for name, allowed, default in layout.fields:
             if name in stored:
                 found += 1
@@ -190,16 +191,16 @@ class Codec:
                 if not allowed(value):
                     what = type(value).__name__
                     raise PackageError(f"field {name!r} of {layout.tag!r} cannot be {what}")
-                given[name] = value
+                values.append(value)
             elif default is MISSING:
                 raise PackageError(f"field {name!r} of {layout.tag!r} is missing")
             else:
-                given[name] = default
+                values.append(default)
         if found != len(stored):
             known = {name for name, _, _ in layout.fields}
             unknown = next(name for name in stored if name not in known)
             raise PackageError(f"unknown field {_brief(unknown)} of {layout.tag!r}")
-        record = layout.cls(**given)
+        record = layout.cls(*values)
         if layout.check is not None:
             reason = layout.mismatch(record)
             if reason:
@@ -231,7 +232,7 @@ class Codec:
                 raise PackageError(f"unknown step {_brief(tag)}")
             if not layout.from_allowed(record):
                 raise PackageError("a path that starts nowhere")
-            record = self._decode_record(layout, step, depth, of=record)
+            record = self._decode_record(layout, step, depth, record)
         return record
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,7 +30,6 @@ from .cpython import internal_name
 from .guards import state_check, tensor_check
 
 
-@dataclass
 class Linked:
     """A variant in this process.
 
@@ -39,11 +37,16 @@ class Linked:
     variant that came without them; they are only needed to explain a miss.
     """
 
-    variant: Variant
-    check: Callable[..., tuple | None]
-    names: dict[str, Any]
-    body: Callable[..., Any] | None = None
-    read_guards: Callable[[], tuple[Guard, ...]] = tuple
+    __slots__ = ("variant", "check", "names", "body", "read_guards")
+
+    def __init__(
+        self, variant: Variant, check: Callable[..., tuple | None], names: dict[str, Any]
+    ):
+        self.variant = variant
+        self.check = check
+        self.names = names
+        self.body: Callable[..., Any] | None = None
+        self.read_guards: Callable[[], tuple[Guard, ...]] = tuple
 
     def guards(self) -> tuple[Guard, ...]:
         """The guards, for explaining misses."""

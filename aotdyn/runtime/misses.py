@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..package.errors import Miss, PackageError
 from ..package.point import RAISE
@@ -15,8 +15,10 @@ from ..package.reference import State
 from ..package.state import process_state
 from . import logs, registry
 from .cpython import internal
-from .explain import Explainer, Failure
 from .link import Linked, Linker
+
+if TYPE_CHECKING:
+    from .explain import Explainer, Failure
 
 RECOMPILE_LIMIT = 16
 # From so many variants on, no further ones are made for single values of what differs.
@@ -152,10 +154,17 @@ def _describe(entry, values: tuple, cures: bool = False) -> str:
     return "\n".join(lines)
 
 
-def nearest(variants: list[Linked], values: tuple) -> list[Failure]:
+def nearest(variants: list[Linked], values: tuple) -> "list[Failure]":
     """The guards that fail in the variant of which the fewest do."""
-    found = [Explainer(linked, values).failures() for linked in variants]
+    found = [_explainer(linked, values).failures() for linked in variants]
     return min(filter(None, found), key=len, default=[])
+
+
+def _explainer(linked: Linked, values: tuple) -> "Explainer":
+    # Imported when it is needed: a process whose calls are all covered explains nothing.
+    from .explain import Explainer
+
+    return Explainer(linked, values)
 
 
 def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
@@ -168,7 +177,7 @@ def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
         if found is not None:
             return found
         if len(entry.linked) >= RECOMPILE_LIMIT:
-            failures = [Explainer(linked, values).failures()[:1] for linked in entry.linked]
+            failures = [_explainer(linked, values).failures()[:1] for linked in entry.linked]
             jit.report_limit(entry, [failure for first in failures for failure in first])
             entry.skipped = "recompile_limit"
             return None
@@ -185,6 +194,6 @@ def own_inputs(linked: Linked, values: tuple) -> tuple:
     """The graph's inputs of the call that a new variant was made for, which it must cover."""
     inputs = linked.check(*values)
     if inputs is None:
-        reason = Explainer(linked, values).first_failure()
+        reason = _explainer(linked, values).first_failure()
         raise AssertionError(f"a new variant does not cover the call it was made for: {reason}")
     return inputs
