@@ -1,5 +1,13 @@
 """The helper that runs a test's program three ways: as plain Python, traced in this process, and
-served from a package; results, changed arguments, exceptions and output must agree."""
+served from a package; results, changed arguments, exceptions and output must agree.
+
+Break fuzzing: with AOTDYN_BREAK_EVERY=n every entry goes on in another one after n instructions, so
+that with n = 1, 2, 3 there is an entry at every instruction; with AOTDYN_BREAK_STEPS=1 besides,
+each n-th instruction is executed by itself. Tests with programs then run without their counts and
+in this process only, all others are left out (half an hour for each n):
+
+    AOTDYN_BREAK_EVERY=1 AOTDYN_BREAK_STEPS=1 pytest tests/record
+"""
 
 import contextlib
 import copy
@@ -23,6 +31,28 @@ from aotdyn.runtime.settings import Settings
 os.environ["AOTDYN_STRICT"] = "1"
 # The programs are tiny, and tests run in several processes.
 torch.set_num_threads(1)
+
+FUZZING = bool(os.environ.get("AOTDYN_BREAK_EVERY"))
+
+
+def pytest_collection_modifyitems(items: list) -> None:
+    if FUZZING:
+        items[:] = [item for item in items if "agree" in getattr(item, "fixturenames", ())]
+
+
+class Disagreement(AssertionError):
+    """What break fuzzing looks for, apart from what a test finds in graphs that are now others."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    try:
+        return (yield)
+    except Disagreement:
+        raise
+    except BaseException:
+        if not FUZZING:
+            raise
 
 
 @dataclass
@@ -137,7 +167,7 @@ def agree(tmp_path: Path) -> Callable[..., Run]:
     """
     counter = [0]
 
-    def run(
+    def run_once(
         program: Callable,
         *calls: tuple,
         graphs: int | None = None,
@@ -148,6 +178,9 @@ def agree(tmp_path: Path) -> Callable[..., Run]:
         package: bool = True,
     ) -> Run:
         counter[0] += 1
+        if FUZZING:
+            graphs = breaks = variants = None
+            fullgraph = package = False
         found = Run()
         split = [(c[:-1], c[-1].values) if c and isinstance(c[-1], kw) else (c, {}) for c in calls]
         eager = [perform(program, *each) for each in split]
@@ -173,7 +206,13 @@ def agree(tmp_path: Path) -> Callable[..., Run]:
             _serve(program, split, eager, path, tmp_path / f"{counter[0]}.pkg", dynamic)
         return found
 
-    return run
+    def run(*args: Any, **options: Any) -> Run:
+        try:
+            return run_once(*args, **options)
+        except Exception as error:
+            raise Disagreement(f"{type(error).__name__}: {error}") from error
+
+    return run if FUZZING else run_once
 
 
 def _serve(program, calls, eager, recording: Path, path: Path, dynamic) -> None:

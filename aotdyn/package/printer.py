@@ -11,6 +11,7 @@ from typing import Any
 
 from . import archive, recording
 from .archive import PackageFile
+from .break_sites import break_sites
 from .errors import AotdynError, PackageError
 from .graph import Graph, GraphInput, python_source
 from .guard import Guard
@@ -46,6 +47,7 @@ class _Contents:
     texts: dict[str, tuple[str, dict[str, Reference]]]
     targets: dict[str, tuple[str, ...]]
     obstacles: tuple[str, ...] = ()
+    hits: dict[str, int] | None = None
 
 
 def render(
@@ -53,16 +55,19 @@ def render(
     guards: bool = False,
     source: str | None = None,
     graph: str | None = None,
+    breaks: bool = False,
 ) -> str:
     """The contents of a recording or package as text.
 
-    guards: with the guards of every variant. source: with the generated source of the entries
-    whose name contains this. graph: with the code of the graphs whose id starts with this. Empty
-    texts mean all. Raises AotdynError when nothing is found, PackageError for a file that is
-    damaged or foreign.
+    breaks: the places at which graphs break, and nothing else. guards: with the guards of every
+    variant. source: with the generated source of the entries whose name contains this. graph: with
+    the code of the graphs whose id starts with this. Empty texts mean all. Raises AotdynError when
+    nothing is found, PackageError for a file that is damaged or foreign.
     """
     contents = _read(path)
     lines = [contents.title, contents.summary]
+    if breaks:
+        return _printable("\n".join([*lines, "", *_break_sites(contents)]))
     for key, variants in contents.entries.items():
         lines += ["", *_entry(key, variants, guards)]
     if contents.graphs:
@@ -102,6 +107,7 @@ def _read_recording(path: str | os.PathLike) -> _Contents:
         {},
         {},
         tuple(map(str, found.obstacles)),
+        found.hits,
     )
 
 
@@ -153,6 +159,15 @@ def _entry(key: EntryKey, variants: list[Variant], guards: bool) -> Iterator[str
         if guards:
             for guard in variant.guards:
                 yield from _indented(_guard(guard), 4)
+
+
+def _break_sites(contents: _Contents) -> Iterator[str]:
+    variants = [variant for each in contents.entries.values() for variant in each]
+    for site in break_sites(variants, contents.graphs, contents.hits):
+        yield from site.lines()
+    if contents.obstacles:
+        yield "not recorded:"
+        yield from _indented(contents.obstacles)
 
 
 def _entry_title(key: EntryKey, variant: Variant) -> str:

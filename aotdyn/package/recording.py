@@ -9,6 +9,7 @@ import os
 import struct
 import threading
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,6 +63,14 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class Hits:
+    """How often a variant that breaks its graph was used while it was recorded, by its id."""
+
+    variant: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredGraph:
     """A graph under the id that variants call it by.
 
@@ -73,16 +82,19 @@ class StoredGraph:
 
 
 _CODEC = CODEC.extended(
-    {"header": Header, "obstacle": Obstacle, "example": Example, "stored_graph": StoredGraph}
-)
+    {
+        "header": Header, "obstacle": Obstacle, "example": Example, "stored_graph": StoredGraph,
+        "hits": Hits,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Recording:
     """What `read_recording` and `merge` return.
 
-    variants: in the order of recording. graphs: by the id that variants call them by. truncated:
-    the last record was cut off, and is lost.
+    variants: in the order of recording. graphs: by the id that variants call them by. hits: how
+    often variants were used, by id. truncated: the last record was cut off, and is lost.
     """
 
     header: Header
@@ -90,6 +102,7 @@ class Recording:
     graphs: dict[str, Graph] = field(default_factory=dict)
     obstacles: tuple[Obstacle, ...] = ()
     examples: tuple[Example, ...] = ()
+    hits: dict[str, int] = field(default_factory=dict)
     truncated: bool = False
 
     @property
@@ -151,6 +164,10 @@ class RecordingWriter:
     def example(self, graph: str, symbols: dict[str, int]) -> bool:
         example = Example(graph, tuple(symbols.items()))
         return self._add(example, lambda: example, Obstacle(f"example of graph {graph}", ""))
+
+    def hits(self, variant: str, count: int) -> bool:
+        hits = Hits(variant, count)
+        return self._add(hits, lambda: hits, Obstacle(f"hits of variant {variant}", ""))
 
     def obstacle(self, obstacle: Obstacle) -> bool:
         return self._add(obstacle, lambda: obstacle, obstacle)
@@ -248,6 +265,7 @@ def _parse(data: memoryview) -> Recording:
     graphs: dict[str, Graph] = {}
     obstacles: dict[Obstacle, None] = {}
     examples: dict[Example, None] = {}
+    hits: Counter[str] = Counter()
     for payload in payloads[1:]:
         record = _CODEC.decode(from_bytes(payload))
         match record:
@@ -259,11 +277,14 @@ def _parse(data: memoryview) -> Recording:
                 obstacles[record] = None
             case Example():
                 examples[record] = None
+            case Hits():
+                hits[record.variant] += record.count
             case _:
                 raise PackageError(f"it has a record of type {type(record).__name__}")
     return Recording(
-        header, tuple(variants.values()), graphs, tuple(obstacles), tuple(examples), truncated
-    )
+        header, tuple(variants.values()), graphs, tuple(obstacles), tuple(examples), dict(hits),
+        truncated,
+    )  # fmt: skip
 
 
 def _unframed(data: memoryview) -> tuple[list[memoryview], bool]:
@@ -338,6 +359,7 @@ def merge(recordings: Sequence[Recording]) -> Recording:
         graphs,
         tuple(dict.fromkeys(o for r in recordings for o in r.obstacles)),
         tuple(dict.fromkeys(e for r in recordings for e in r.examples)),
+        dict(sum((Counter(recording.hits) for recording in recordings), Counter())),
         any(recording.truncated for recording in recordings),
     )
 

@@ -433,3 +433,6 @@ def _branch_or_pop(name: str, jumps_if: bool) -> None:
 
 _branch_or_pop("JUMP_IF_TRUE_OR_POP", True)
 _branch_or_pop("JUMP_IF_FALSE_OR_POP", False)
+
+# Instructions that can be broken at whatever their operands are.
+STEPPED = frozenset(PLANS) - {"LOAD_FAST", "DELETE_FAST"}

@@ -97,7 +97,8 @@ _GENERATORS = 0x20 | 0x80 | 0x100 | 0x200
 class TraceOptions:
     """What the user asked for. dynamic: see `Shapes`. fullgraph: a break is an error.
 
-    break_every: a debug switch: the entry goes on in another one after so many instructions.
+    break_every: a debug switch: the entry goes on in another one after so many instructions;
+    break_steps: there it also breaks at the instruction, instead of before it.
     compiler: what is asked of the compiler, noted on each graph.
     capture: numbers and sizes that depend on data become symbols where that is possible.
     """
@@ -105,6 +106,7 @@ class TraceOptions:
     dynamic: bool | None = None
     fullgraph: bool = False
     break_every: int = 0
+    break_steps: bool = False
     compiler: CompileOptions = ()
     capture: bool = False
 

@@ -14,6 +14,7 @@ from ..package.guard import Guard
 from ..package.reference import Body, CodeOf, Import, Literal
 from ..package.source import Bound, Source
 from . import attributes, invoke, wrap
+from .breaks import STEPPED
 from .bytecode import Instruction
 from .classes import ClassReliance
 from .effects import Effects
@@ -112,9 +113,11 @@ class Tracer:
         cause = self.stop_at.get(self.step)
         if cause is not None:
             raise Stop(cause)
-        limit = self.entry.options.break_every
+        options = self.entry.options
+        limit = options.break_every
         if limit and self.step > limit and frame.can_be_entered:
-            raise Stop(GraphBreak("requested", f"after {limit} instructions"), execute=False)
+            executed = options.break_steps and ins.opname in STEPPED
+            raise Stop(GraphBreak("requested", f"after {limit} instructions"), executed)
         self.before = (self.progress(), list(frame.stack), frame.kw_names)
 
     def progress(self) -> tuple:

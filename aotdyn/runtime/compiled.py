@@ -15,6 +15,7 @@ from .entry import dispatch
 from .hook import hookless, switch_off
 from .settings import Settings
 from .support import no_global_hooks, no_hooks
+from .suspended import driven
 
 ORIGINAL = "__aotdyn_original__"
 
@@ -75,12 +76,16 @@ def _compiled_method(method: MethodType, settings: Settings) -> Any:
 def compiled_function(function: FunctionType, settings: Settings) -> FunctionType:
     """A function with the same signature that dispatches.
 
-    Generators and coroutines come back as they are: they run as plain Python.
+    Generators and coroutines run as plain Python; what they call is served.
     """
     function = getattr(function, ORIGINAL, function)
     code = function.__code__
-    if suspends(code) or markers.is_disabled(function):
+    if markers.is_disabled(function):
         return function
+    if suspends(code):
+        made = driven(function, settings)
+        setattr(made, ORIGINAL, function)
+        return made
     made = FunctionType(
         trampoline_code(code, _target(function, settings)),
         function.__globals__,

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..package.break_sites import BreakSite, break_sites
 from ..package.graph import Graph, python_source
 from ..package.guard import Guard
 from ..package.variant import Break, Variant
-from ..record.reasons import message
 from . import recorder
 from .compiled import compiled
 from .explain import describe_guard
@@ -16,11 +16,13 @@ from .settings import Settings
 
 @dataclass
 class Explanation:
-    """graphs, variants: in the order in which they were traced. skipped: entry -> reason."""
+    """graphs, variants: in the order in which they were traced. skipped: entry -> reason.
+    hits: variant id -> how often it was used."""
 
     graphs: list[Graph] = field(default_factory=list)
     variants: list[Variant] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    hits: dict[str, int] = field(default_factory=dict)
 
     @property
     def graph_count(self) -> int:
@@ -35,6 +37,12 @@ class Explanation:
         return [variant.breaks for variant in self.variants if variant.breaks is not None]
 
     @property
+    def break_sites(self) -> list[BreakSite]:
+        """The places at which graphs break, each once."""
+        graphs = {graph.id: graph for graph in self.graphs}
+        return break_sites(self.variants, graphs, self.hits)
+
+    @property
     def guards(self) -> list[Guard]:
         return [guard for variant in self.variants for guard in variant.guards]
 
@@ -43,10 +51,8 @@ class Explanation:
             f"{self.graph_count} graphs with {self.op_count} operations, "
             f"{len(self.breaks)} graph breaks, {len(self.guards)} guards"
         ]
-        for cause in self.breaks:
-            lines.append(f"break: {message(cause.reason, cause.detail)}")
-            lines += [f"  at {place}" for place in cause.stack]
-            lines.append(f"  hint: {cause.hint}")
+        for site in self.break_sites:
+            lines += site.lines()
         for name, reason in self.skipped.items():
             lines.append(f"not traced: {name}: {reason}")
         for variant in self.variants:
@@ -71,6 +77,9 @@ class _Collector:
 
     def variant(self, variant: Variant) -> None:
         self.found.variants.append(variant)
+
+    def hits(self, variant: str, count: int) -> None:
+        self.found.hits[variant] = count
 
     def obstacle(self, obstacle: Any) -> None:
         self.found.skipped[obstacle.what] = obstacle.reason

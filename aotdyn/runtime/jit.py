@@ -44,7 +44,7 @@ def trace(entry, values: tuple) -> Linked | None:
         TraceOptions(
             settings.dynamic,
             settings.fullgraph,
-            _break_every(),
+            *_debug_switches(),
             settings.options,
             settings.capture,
         ),
@@ -68,9 +68,11 @@ def trace(entry, values: tuple) -> Linked | None:
     return _link(entry, traced, values)
 
 
-def _break_every() -> int:
-    """The debug switch that breaks every graph after so many instructions; 0: off."""
-    return int(os.environ.get("AOTDYN_BREAK_EVERY") or 0)
+def _debug_switches() -> tuple[int, bool]:
+    """AOTDYN_BREAK_EVERY=n breaks every graph after n instructions; with AOTDYN_BREAK_STEPS=1 the
+    one behind them is executed by itself, as where the graph had to break."""
+    every = int(os.environ.get("AOTDYN_BREAK_EVERY") or 0)
+    return every, bool(os.environ.get("AOTDYN_BREAK_STEPS"))
 
 
 def _link(entry, traced: Traced, values: tuple) -> Linked:
@@ -83,9 +85,9 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
         linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs))
     if not recorder.active():
         put_on_trial(entry, linked)
+    recorder.record(entry, traced, linked)
     entry.add(linked)
     entry.replace_covered(linked)
-    recorder.record(entry, traced)
     return linked
 
 

@@ -4,8 +4,11 @@ from typing import Any
 
 from ..package.recording import Obstacle, RecordingWriter
 from ..package.variant import Variant
+from .counting import Counted
+from .link import Linked
 
 _writers: list[RecordingWriter] = []
+_counted: list[Counted] = []
 
 
 def start(writer: RecordingWriter) -> None:
@@ -15,7 +18,13 @@ def start(writer: RecordingWriter) -> None:
 
 def stop(writer: RecordingWriter) -> None:
     """The recording is complete."""
+    for each in _counted:
+        writer.hits(each.linked.variant.id, each.count)
     _writers.remove(writer)
+    if not _writers:
+        for each in _counted:
+            each.end()
+        _counted.clear()
 
 
 def active() -> bool:
@@ -23,8 +32,10 @@ def active() -> bool:
     return bool(_writers)
 
 
-def record(entry: Any, traced: Any) -> None:
-    """A new variant and its graph."""
+def record(entry: Any, traced: Any, linked: Linked) -> None:
+    """A new variant and its graph; its uses are counted from now on if it breaks."""
+    if _writers and linked.variant.breaks is not None:
+        _counted.append(Counted(entry, linked))
     variant: Variant = traced.variant
     for writer in _writers:
         if traced.graph is not None:

@@ -18,6 +18,15 @@ def test_guards(command, package):
     assert "type(n) is int" in guards.stdout and "type(n) is int" not in plain.stdout
 
 
+def test_breaks(command, package, recording, power):
+    for file, hits in ((package, ""), (recording, "hit ")):
+        done = command("inspect", file, "--breaks")
+        assert done.returncode == 0, done.stderr
+        assert f"break at {power}:7" in done.stdout
+        assert f"  {hits}" in done.stdout and "operations before: " in done.stdout
+        assert "== graph " not in done.stdout and "  variant " not in done.stdout
+
+
 @pytest.mark.parametrize("words", [["--source"], ["--source", "power"]])
 def test_source(command, package, words):
     done = command("inspect", package, *words)

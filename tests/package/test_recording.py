@@ -69,6 +69,16 @@ def test_what_is_written_is_read(samples, tmp_path):
     assert not found.truncated and not found.empty
 
 
+def test_hits_add_up(tmp_path):
+    for name, count in (("a", 2), ("b", 3)):
+        with RecordingWriter(tmp_path / name) as writer:
+            writer.variant(simple("f"))
+            writer.hits(simple("f").id, count)
+    recordings = [read_recording(tmp_path / name) for name in "ab"]
+    assert [recording.hits for recording in recordings] == [{simple("f").id: n} for n in (2, 3)]
+    assert merge(recordings).hits == {simple("f").id: 5}
+
+
 def test_the_golden_recording_still_loads(samples):
     found = read_recording(samples.RECORDING)
     assert found.header.python == "3.11" and found.header.script == "train.py"

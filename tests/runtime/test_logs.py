@@ -79,3 +79,24 @@ def test_explain_tells_graphs_guards_and_breaks(capsys):
     assert "n == 3" in text
     assert "def graph(x):" in text
     assert capsys.readouterr().out == "shown\n"
+
+
+def test_explain_lists_every_place_of_a_break_once():
+    def inner(x):
+        print("inner")
+        return x.cos().sin()
+
+    def outer(x, n):
+        for _ in range(n):
+            x = inner(x + 1)
+        return x
+
+    sites = {site.reason: site for site in aotdyn.explain(outer, torch.ones(2), 3).break_sites}
+    site = sites["builtin_call"]
+    assert [place.rpartition(" in ")[2] for place in site.stack] == ["outer", "inner"]
+    assert (site.hits, site.variants, site.before, site.after) == (3, 3, 0, 2)
+    text = "\n".join(site.lines())
+    assert f"break at {site.stack[1]}: builtin_call: print" in text
+    assert f"  called at {site.stack[0]}" in text
+    assert "hit 3 times; variants that end here: 3; operations before: 0, after: 2" in text
+    assert site.hint in text

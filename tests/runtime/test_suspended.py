@@ -1,0 +1,112 @@
+"""Generators and coroutines that are compiled: plain Python, but what they call is served."""
+
+import asyncio
+import inspect
+
+import pytest
+import torch
+
+import aotdyn
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
+
+X = torch.ones(2)
+
+
+def scaled(x, n):
+    return x * n + 1
+
+
+def generator(x, log):
+    for n in range(3):
+        try:
+            sent = yield scaled(x, n)
+            log.append(sent)
+        except KeyError as error:
+            log.append(repr(error))
+            yield "handled"
+        finally:
+            log.append(n)
+    return "end"
+
+
+async def coroutine(x, n):
+    await asyncio.sleep(0)
+    y = scaled(x, n)
+    await asyncio.sleep(0)
+    return scaled(y, n)
+
+
+async def async_generator(x, log):
+    try:
+        for n in range(3):
+            await asyncio.sleep(0)
+            log.append((yield scaled(x, n)))
+    finally:
+        log.append("closed")
+
+
+def outer(x, log):
+    result = yield from generator(x, log)
+    log.append(result)
+
+
+def play(make):
+    """Everything that can be done to a generator."""
+    log, seen = [], []
+    seen += list(make(X, log))
+    running = make(X, log)
+    seen += [next(running), running.send(5), running.throw(KeyError("k")), next(running)]
+    running.close()
+    broken = make(X, log)
+    next(broken)
+    with pytest.raises(OSError, match="out"):
+        broken.throw(OSError("out"))
+    return str(seen), log
+
+
+@pytest.mark.parametrize("function", [generator, outer])
+def test_generators(function):
+    settings = Settings("eager")
+    made = compiled(function, settings)
+    assert inspect.isgeneratorfunction(made) and made.__name__ == function.__name__
+    assert play(made) == play(function)
+    entries = {entry.key.qualname: entry for entry in settings.entries()}
+    assert entries["scaled"].linked
+
+
+def test_coroutines():
+    settings = Settings("eager")
+    made = compiled(coroutine, settings)
+    assert inspect.iscoroutinefunction(made)
+    assert torch.equal(asyncio.run(made(X, 3)), asyncio.run(coroutine(X, 3)))
+    assert any(entry.linked for entry in settings.entries())
+
+
+def test_async_generators():
+    async def played(make):
+        log, seen = [], []
+        async for item in make(X, log):
+            seen.append(item)
+        running = make(X, log)
+        seen += [await running.asend(None), await running.asend(7)]
+        await running.aclose()
+        broken = make(X, log)
+        await broken.asend(None)
+        with pytest.raises(OSError, match="out"):
+            await broken.athrow(OSError("out"))
+        return str(seen), log
+
+    settings = Settings("eager")
+    made = compiled(async_generator, settings)
+    assert inspect.isasyncgenfunction(made)
+    assert asyncio.run(played(made)) == asyncio.run(played(async_generator))
+    assert any(entry.linked for entry in settings.entries())
+
+
+def test_the_reason_is_reported():
+    with pytest.MonkeyPatch.context() as patch:
+        lines = []
+        patch.setattr("aotdyn.runtime.suspended.logs.log", lambda kind, text: lines.append(text))
+        list(aotdyn.compile(generator, backend="eager")(X, []))
+    assert "generator: a generator, coroutine or async frame runs as plain Python" in lines
