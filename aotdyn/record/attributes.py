@@ -18,6 +18,7 @@ from .operation import apply, call, call_method
 from .references import importable
 from .rules.table import rule
 from .signals import GraphBreak, Raised
+from .stand_ins import stand_in_for
 from .variables import (
     DELETED,
     Constant,
@@ -53,7 +54,7 @@ def static_lookup(cls: type, name: str) -> tuple[Any, type | None]:
 def lookup(t, cls: type, name: str) -> tuple[Any, type | None]:
     """`static_lookup`, guarded: the name is still found there, as the same kind of value."""
     t.classes.lookup(cls, name)
-    found = static_lookup(cls, name)
+    found = _present(t, cls, name)
     if found[1] is not None:
         # Whether it is a descriptor, and of which kind, is for its own class to say.
         for method in ("__get__", "__set__", "__delete__"):
@@ -61,14 +62,31 @@ def lookup(t, cls: type, name: str) -> tuple[Any, type | None]:
     return found
 
 
+def _present(t, cls: type, name: str) -> tuple[Any, type | None]:
+    """`static_lookup`, after what the frame has set in classes."""
+    for base in cls.__mro__ if t.effects.members else ():
+        held = t.effects.members.get((base, name))
+        if held is not None and held is not DELETED:
+            return stand_in_for(t, held), base
+        if held is None and name in base.__dict__:
+            return base.__dict__[name], base
+    return (MISSING, None) if t.effects.members else static_lookup(cls, name)
+
+
 def member(t, cls: type, name: str, value: Any) -> Variable:
     """A class attribute that is its own value when read from the class; guarded."""
+    stored = t.effects.member(cls, name)
+    if stored is not None:
+        return t.realize(stored)
     return t.realize(t.lazy(value, Attribute(Bound(t.references.to(cls)), name)))
 
 
 def _function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) -> FunctionVariable:
     """The function inside a property, classmethod or staticmethod of a class; guarded."""
     function = getattr(holder, part)
+    made = t.made_as(function)
+    if made is not None:
+        return made
     base = importable(owner)
     source = Attribute(Bound(t.references.to(cls)), name)
     if isinstance(holder, staticmethod | classmethod):
@@ -444,6 +462,8 @@ def known_getattr(t, self, name, default=None):
         return t.lazy(vars(value)[key], Item(Attribute(source, "__dict__"), key))
     if isinstance(value, type):
         found = _class_getattr(t, value, key)
+        if found is None and t.effects.members:
+            found = _member_set(t, value, key, default)
         if found is not None:
             return found
     if not hasattr(value, key):
@@ -468,6 +488,20 @@ _CODE_FACTS = {
 }  # fmt: skip
 
 
+def _member_set(t, cls: type, name: str, default: Variable | None) -> Variable | None:
+    """A class attribute that the frame has set, or has deleted; None for any other."""
+    stored = t.effects.member(cls, name)
+    if stored is not None:
+        return t.realize(stored)
+    deleted = any(t.effects.members.get((base, name)) is DELETED for base in cls.__mro__)
+    if not deleted or lookup(t, cls, name)[0] is not MISSING:
+        return None
+    if default is None:
+        text = f"type object {cls.__name__!r} has no attribute {name!r}"
+        no_attribute(t, Known(cls), name, text)
+    return default
+
+
 def _by_metaclass(t, cls: type, name: str) -> Variable | None:
     """What the class of a class defines under a name and its own namespaces do not, or a property
     there; None where that is nothing of Python's."""
@@ -485,6 +519,8 @@ def _by_metaclass(t, cls: type, name: str) -> Variable | None:
 def _class_getattr(t, cls: type, name: str) -> Variable | None:
     """A class attribute read from the class itself; None where nothing special is to be done."""
     if name == "__dict__":
+        if any(held is cls for held, _ in t.effects.members):
+            raise GraphBreak("mutation", f"{cls.__qualname__}.__dict__, which was changed")
         return t.lazy(vars(cls), Attribute(Bound(t.references.to(cls)), "__dict__"))
     found = _by_metaclass(t, cls, name)
     if found is not None:

@@ -507,6 +507,12 @@ def write_effects(w: BodyWriter) -> list[str]:
     for variable in list(w.t.effects.changed.values()):
         target = w.value(variable)
         lines += EFFECTS[type(variable)](w, variable, target)
+    for (cls, name), value in w.t.effects.members.items():
+        holder = w.ref(w.t.references.to(cls))
+        if value is not DELETED:
+            lines.append(f"setattr({holder}, {name!r}, {w.value(value)})")
+        elif name in vars(cls):
+            lines.append(f"delattr({holder}, {name!r})")
     for source, name, value in w.t.effects.global_stores():
         lines.append(f"{w.load(source)}[{name!r}] = {w.value(value)}")
     return lines

@@ -6,6 +6,7 @@ graph. Objects that the frame made itself need no write-back: they are built in 
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from .signals import GraphBreak
 from .variables import (
@@ -32,6 +33,8 @@ class Effects:
         self.count = 0
         # (globals dict's id, name) -> (globals, its source, value)
         self.globals: dict[tuple[int, str], tuple] = {}
+        # (class that existed before, name) -> what was set there last, or DELETED
+        self.members: dict[tuple[type, str], Any] = {}
         # Within a function that runs at another time, or again: what it has made itself, the
         # only things that it may change.
         self._own: dict[int, Variable] | None = None
@@ -130,6 +133,22 @@ class Effects:
             raise GraphBreak("mutation", "a function that runs at another time sets a global")
         self.count += 1
         self.globals[id(globals_), name] = (globals_, source, value)
+
+    def set_member(self, cls: type, name: str, value: Any) -> None:
+        """Sets an attribute of a class that existed before; DELETED removes it."""
+        self.count += 1
+        self.members[cls, name] = value
+
+    def member(self, cls: type, name: str) -> Any:
+        """What a lookup that starts at a class finds among the attributes that were set; None
+        where it ends before, or nowhere."""
+        for base in cls.__mro__ if self.members else ():
+            found = self.members.get((base, name))
+            if found is not None and found is not DELETED:
+                return found
+            if found is None and name in base.__dict__:
+                return None
+        return None
 
     def global_stores(self) -> list[tuple]:
         """(source of the globals, name, value) of every global variable that was stored."""

@@ -4,6 +4,7 @@ from types import CodeType
 
 from ..package.source import Source
 from .bytecode import Decoded, Instruction, decode
+from .polyfills import is_polyfill
 from .variables import CellVariable, FunctionVariable, Variable
 
 # Instructions that need what the one before them has just made.
@@ -69,6 +70,11 @@ class Frame:
         return ins.start == ins.offset and ins.opname not in _ENTERED_BEFORE
 
     @property
+    def is_polyfill(self) -> bool:
+        """Whether the code is the tracer's, in place of code in C."""
+        return is_polyfill(str(self.globals.get("__name__")))
+
+    @property
     def place(self) -> str:
         """Where the frame stands, for people: file, line and function."""
         return f"{self.code.co_filename}:{self.instruction.line} in {self.code.co_name}"
@@ -76,4 +82,4 @@ class Frame:
     def places(self) -> tuple[str, ...]:
         """The place of every frame from the entry's inwards."""
         outer = self.caller.places() if self.caller is not None else ()
-        return (*outer, self.place)
+        return outer if self.is_polyfill else (*outer, self.place)

@@ -1,8 +1,8 @@
-"""Plain values that stand in for variables where only their types matter: what Python says when
-it refuses an operator or a call."""
+"""Plain values that stand in for variables: where only their types matter, to learn what Python
+says when it refuses an operator or a call; and as members of classes, which lead back to them."""
 
 import functools
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from .signals import NotConstant
@@ -11,12 +11,15 @@ from .variables import (
     DictVariable,
     FunctionVariable,
     GeneratorVariable,
+    HolderVariable,
     Known,
+    ListVariable,
     ObjectVariable,
     RangeVariable,
     Sequence,
     SetVariable,
     Symbolic,
+    TupleVariable,
     Variable,
 )
 
@@ -102,3 +105,54 @@ def argument_error(
 
 def _nothing() -> None:
     """Takes the place of a function's body."""
+
+
+# -- members of classes ------------------------------------------------------------
+
+
+class _StandIn:
+    """Takes the place of a value of which nothing but its variable is known."""
+
+
+def stand_in_for(t, value: Variable) -> Any:
+    """A Python object that the attribute protocol treats as it would the value. Looking it up
+    gives the variable again."""
+    value = t.realize(value)
+    if isinstance(value, Constant | Known):
+        return value.value
+    if getattr(value, "live", None) is not None:
+        return value.live
+    made = _stand_in(t, value)
+    t.remember(made, value)
+    return made
+
+
+def _stand_in(t, value: Variable) -> Any:
+    if isinstance(value, FunctionVariable):
+        return _function(t, value)
+    if isinstance(value, HolderVariable):
+        return value.cls(*(stand_in_for(t, each) for each in value.functions.values()))
+    if type(value) in (ListVariable, TupleVariable) and value.type in (list, tuple):
+        return value.type(stand_in_for(t, item) for item in value.items)
+    if type(value) is DictVariable and value.complete:
+        return {key: stand_in_for(t, item) for key, (_, item) in value.items.items()}
+    if type(value) is SetVariable:
+        try:
+            return value.constant()
+        except NotConstant:
+            return _StandIn()
+    if type(value) is ObjectVariable and value.cls.__new__ is object.__new__:
+        made = object.__new__(value.cls)
+        for name, item in value.attributes.items():
+            object.__setattr__(made, name, stand_in_for(t, item))
+        return made
+    return _StandIn()
+
+
+def _function(t, value: FunctionVariable) -> FunctionType:
+    cells = tuple(CellType() for _ in value.code.co_freevars)
+    made = FunctionType(value.code, value.globals, value.name, None, cells)
+    made.__qualname__ = value.qualname
+    for name, item in value.attributes.items():
+        setattr(made, name, stand_in_for(t, item))
+    return made

@@ -12,7 +12,7 @@ import torch
 
 from ..package.guard import Guard
 from ..package.reference import Body, CodeOf, Import, Literal
-from ..package.source import Bound, Source
+from ..package.source import Attribute, Bound, Source
 from . import attributes, invoke, wrap
 from .breaks import STEPPED
 from .bytecode import Instruction
@@ -126,8 +126,10 @@ class Tracer:
 
     @property
     def here(self) -> str:
-        """`file:line` of the instruction that is executed."""
+        """`file:line` of the instruction that is executed, of the program's own."""
         frame = self.frame
+        while frame is not None and frame.caller is not None and frame.is_polyfill:
+            frame = frame.caller
         if frame is None:
             return ""
         return f"{frame.code.co_filename}:{frame.instruction.line}"
@@ -155,7 +157,7 @@ class Tracer:
             known = self._look_at_made(value, source)
         elif held is not None:
             known = held[1]
-            if known.source != source and not isinstance(source, Bound):
+            if known.source not in (source, None) and not isinstance(source, Bound):
                 self.guard("SAME", source, known.source)
         else:
             known = wrap.wrap(self, value, source)
@@ -178,6 +180,17 @@ class Tracer:
                 base = base.base
             if base is not None:
                 del self._by_source[each]
+
+    def made_as(self, value: Any) -> Variable | None:
+        """The variable that an object stands in for which the frame makes; None for any other."""
+        held = self._by_id.get(id(value))
+        return held[1] if held is not None and held[1].source is None else None
+
+    def forget_members(self, cls: type, name: str) -> None:
+        """As `forget`, for a name of a class and of all that inherit from it."""
+        for each in list(self._by_source):
+            if isinstance(each, Attribute) and each.name == name and isinstance(each.of, Bound):
+                self.forget(each)
 
     def known_at(self, source: Source) -> Variable | None:
         """What was found at a source, if it has been looked at."""

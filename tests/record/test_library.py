@@ -1,7 +1,10 @@
 """`re` on plain text, caches of `functools`."""
 
 import functools
+import itertools
 import re
+
+import torch
 
 from tests.record.programs import Programs
 
@@ -105,3 +108,18 @@ def p_lru_global(x):
 
 
 test_agrees = program.test()
+
+
+def test_what_is_told_to_the_user_names_no_polyfill(agree):
+    limits = [3, 1, 2]
+
+    def program(x):
+        ordered = sorted([0, 1, 2], key=functools.cmp_to_key(lambda a, b: limits[a] - limits[b]))
+        return list(itertools.starmap(lambda a: print(a), [(1,)])), x + ordered[0]
+
+    found = agree(program, (torch.ones(2),))
+    assert found.breaks
+    for variant in found.variants:
+        told = [guard.user for guard in variant.guards]
+        told += variant.breaks.stack if variant.breaks else ()
+        assert not any("polyfills" in place for place in told)

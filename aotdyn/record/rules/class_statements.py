@@ -17,8 +17,10 @@ from ...package.source import Attribute, Bound, Item
 from ..body import BodyWriter, rebuilds
 from ..invoke import new_frame, run_inlined
 from ..operation import call, call_method
-from ..signals import GraphBreak, NotConstant
+from ..signals import GraphBreak
+from ..stand_ins import stand_in_for
 from ..variables import (
+    DELETED,
     CellVariable,
     ClassVariable,
     Constant,
@@ -26,10 +28,8 @@ from ..variables import (
     FunctionVariable,
     HolderVariable,
     Known,
-    ListVariable,
     MethodVariable,
     ObjectVariable,
-    SetVariable,
     TupleVariable,
     Variable,
 )
@@ -129,57 +129,6 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
     return made
 
 
-# -- stand-ins ------------------------------------------------------------
-
-
-class _StandIn:
-    """Takes the place of a value of which nothing but its variable is known."""
-
-
-def stand_in_for(t, value: Variable) -> Any:
-    """A Python object that the attribute protocol treats as it would the value. Looking it up
-    gives the variable again."""
-    value = t.realize(value)
-    if isinstance(value, Constant | Known):
-        return value.value
-    if getattr(value, "live", None) is not None:
-        return value.live
-    made = _stand_in(t, value)
-    t.remember(made, value)
-    return made
-
-
-def _stand_in(t, value: Variable) -> Any:
-    if isinstance(value, FunctionVariable):
-        return _function(t, value)
-    if isinstance(value, HolderVariable):
-        return value.cls(*(stand_in_for(t, each) for each in value.functions.values()))
-    if type(value) in (ListVariable, TupleVariable) and value.type in (list, tuple):
-        return value.type(stand_in_for(t, item) for item in value.items)
-    if type(value) is DictVariable and value.complete:
-        return {key: stand_in_for(t, item) for key, (_, item) in value.items.items()}
-    if type(value) is SetVariable:
-        try:
-            return value.constant()
-        except NotConstant:
-            return _StandIn()
-    if type(value) is ObjectVariable and value.cls.__new__ is object.__new__:
-        made = object.__new__(value.cls)
-        for name, item in value.attributes.items():
-            object.__setattr__(made, name, stand_in_for(t, item))
-        return made
-    return _StandIn()
-
-
-def _function(t, value: FunctionVariable) -> types.FunctionType:
-    cells = tuple(types.CellType() for _ in value.code.co_freevars)
-    made = types.FunctionType(value.code, value.globals, value.name, None, cells)
-    made.__qualname__ = value.qualname
-    for name, item in value.attributes.items():
-        setattr(made, name, stand_in_for(t, item))
-    return made
-
-
 # -- changing a class ------------------------------------------------------------
 
 
@@ -193,17 +142,48 @@ def _changes(t, self: ClassVariable, name: str) -> None:
     if name.startswith("__") and name not in ("__doc__", "__module__", "__qualname__", "__name__"):
         raise GraphBreak("mutation", f"{self.value.__qualname__}.{name}")
     t.effects.count += 1
-    source = Bound(t.references.to(self.value))
-    t.forget(Attribute(source, name))
+    _forget(t, self.value, name)
+
+
+def _forget(t, cls: type, name: str) -> None:
+    """What stood under a name in a class, and in those that inherit from it, has changed."""
+    source = Bound(t.references.to(cls))
     t.forget(Item(Attribute(source, "__dict__"), name))
+    t.forget_members(cls, name)
+
+
+def _no_member(t, cls: type, name: str) -> NoReturn:
+    try:
+        delattr(type(cls.__name__, (), {}), name)
+    except AttributeError as error:
+        t.raise_exception(AttributeError, *error.args)
+    raise AssertionError(name)
+
+
+def _require_plain(t, cls: Any, name: str) -> None:
+    """Raises GraphBreak for what is no class, or where more than a lookup depends on the name."""
+    if not isinstance(cls, type):
+        raise GraphBreak("mutation", f"{name!r} of {Known(cls).describe()}")
+    special = name.startswith("__") and name.endswith("__")
+    if special or type(cls).__setattr__ is not type.__setattr__ or type(cls) is not type:
+        raise GraphBreak("mutation", f"{cls.__qualname__}.{name}")
+    if cls.__flags__ & (1 << 8) or t.references_to(cls) is None:
+        raise GraphBreak("mutation", f"{cls.__qualname__}.{name}")
+    held = vars(cls).get(name)
+    if hasattr(type(held), "__set__") or isinstance(held, property):
+        raise GraphBreak("mutation", f"the descriptor {cls.__qualname__}.{name}")
 
 
 @rule(setattr, Known, after=True)
 def set_member(t, self, name, value):
-    self = _made(t, self)
-    if self is None:
-        return NotImplemented
     key = t.constant(name)
+    made = _made(t, self)
+    if made is None:
+        _require_plain(t, self.value, key)
+        t.effects.set_member(self.value, key, t.realize(value))
+        _forget(t, self.value, key)
+        return NONE
+    self = made
     _changes(t, self, key)
     setattr(self.value, key, stand_in_for(t, value))
     self.steps.append(("set", key, t.realize(value)))
@@ -212,10 +192,18 @@ def set_member(t, self, name, value):
 
 @rule(delattr, Known, after=True)
 def delete_member(t, self, name):
-    self = _made(t, self)
-    if self is None:
-        return NotImplemented
     key = t.constant(name)
+    made = _made(t, self)
+    if made is None:
+        _require_plain(t, self.value, key)
+        stored = t.effects.members.get((self.value, key))
+        there = key in vars(self.value) if stored is None else stored is not DELETED
+        if not there:
+            _no_member(t, self.value, key)
+        t.effects.set_member(self.value, key, DELETED)
+        _forget(t, self.value, key)
+        return NONE
+    self = made
     _changes(t, self, key)
     try:
         delattr(self.value, key)

@@ -9,6 +9,7 @@ from ...package.reference import Import
 from ...package.source import Attribute, Bound
 from ..body import BodyWriter, rebuilds
 from ..operation import apply, call_method
+from ..signals import GraphBreak
 from ..variables import (
     Constant,
     DictVariable,
@@ -94,6 +95,8 @@ def no_delitem(t, self, key):
 
 def namespace(t, cls: type):
     """`cls.__dict__`."""
+    if any(held is cls for held, _ in t.effects.members):
+        raise GraphBreak("mutation", f"{cls.__qualname__}.__dict__, which was changed")
     source = Attribute(Bound(t.references.to(cls)), "__dict__")
     return t.realize(t.lazy(vars(cls), source))
 
