@@ -92,3 +92,17 @@ def transformed(
         return function(*tree_leaves(given), *others)
 
     return transform(call, **options)(*args)
+
+
+def scanned(combine: Callable, tensors: tuple, dim: int, reverse: bool, others: tuple) -> tuple:
+    """The associative scan of tensors along a dimension.
+
+    combine: of the leaves of two neighbours and the others, gives the leaves of the result.
+    """
+    # Only graphs that scan need it.
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    def call(left: tuple, right: tuple) -> tuple:
+        return tuple(combine(*left, *right, *others))
+
+    return tuple(associative_scan(call, tensors, dim, reverse, "generic"))

@@ -50,7 +50,7 @@ REFUSED_METHODS: dict[str, str] = {
                      "cpu_numpy", "data_ptr", "storage", "untyped_storage", "__reduce_ex__",
                      "__dlpack__", "__dlpack_device__", "__hash__", "share_memory_"),
                     "tensor_value"),
-    **dict.fromkeys(("backward", "register_hook", "retain_grad", "requires_grad_",
+    **dict.fromkeys(("backward", "register_hook", "retain_grad",
                      "register_post_accumulate_grad_hook", "detach_", "set_", "__setstate__",
                      "_make_subclass", "as_subclass", "__deepcopy__"), "autograd"),
     **dict.fromkeys(("map_", "map2_", "apply_", "__torch_function__", "__torch_dispatch__",

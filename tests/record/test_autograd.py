@@ -1,8 +1,9 @@
-"""Gradients: `autograd.Function` and checkpointed regions in the graph, with what their backward
-gives; recorded, and served from a package."""
+"""Operators that take functions of the program: `autograd.Function`, checkpointed regions, the
+transforms of torch.func, scans; with their gradients, recorded and served from a package."""
 
 import pytest
 import torch
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
@@ -262,7 +263,23 @@ def jacobians(x):
     )(x[0])
 
 
+def linear_recurrence(x):
+    def combine(left, right):
+        return left[0] * right[0], right[0] * left[1] + right[1]
+
+    return associative_scan(combine, (x, x * 2), dim=1, combine_mode="generic")[1]
+
+
+def backwards_scan(x):
+    weight = x.sum()
+    return associative_scan(
+        lambda a, b: a * b + 0 * weight, x, dim=0, reverse=True, combine_mode="generic"
+    )
+
+
 WHOLE = {
+    linear_recurrence: [(2, 7)],
+    backwards_scan: [(4, 3)],
     square: [(3,)],
     affine: [(2, 3), (4, 3), (4,)],
     affine_without: [(2, 3), (4, 3)],
@@ -345,6 +362,11 @@ def test_no_second_derivative_where_backward_is_marked():
         (first,) = torch.autograd.grad(call(x).sum(), x, create_graph=True)
         with pytest.raises(RuntimeError, match="once_differentiable"):
             first.sum().backward()
+
+
+def test_a_scan_is_one_graph_for_all_sizes(agree):
+    sizes = [(torch.randn(2, size),) for size in (7, 8, 12)]
+    agree(linear_recurrence, *sizes, graphs=2, breaks=0)
 
 
 def chatty(x):

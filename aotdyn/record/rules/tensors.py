@@ -197,6 +197,15 @@ def is_tensor(t, self):
     return Constant(isinstance(self, TensorVariable))
 
 
+@rule(torch.Tensor.requires_grad_, TensorVariable)
+def requires_grad_(t, self, requires_grad=None):
+    """Nothing is to be done where it is so already."""
+    wanted = requires_grad is None or bool(t.constant(requires_grad))
+    if wanted is not self.fake.requires_grad:
+        raise GraphBreak("autograd", "Tensor.requires_grad_")
+    return self
+
+
 def _refuse(name: str, reason: str) -> None:
     method = getattr(torch.Tensor, name, None)
     if method is None:

@@ -1,4 +1,4 @@
-"""The transforms of torch.func: `vmap(f)(x)` becomes a node that takes f as a function.
+"""The transforms of torch.func, and scans: `vmap(f)(x)` becomes a node that takes f as a function.
 
 f is traced as the program sees it from inside: for one sample, or for leaves that require
 gradients. What the transform gives is found by transforming what was traced, on fakes.
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._C import _functorch
 from torch._functorch import eager_transforms, predispatch
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map
 
 from ...package import operators
@@ -90,11 +91,18 @@ def _mapped(t, options: dict, given: tuple) -> Iterator[list[Variable]]:
         raise GraphBreak("bad_arguments", "in_dims does not fit the arguments of vmap")
     first, dim = mapped[0]
     size = t.graph.run(torch.Tensor.size, [first.fake, dim], {})
-    predispatch.lazy_load_decompositions()
-    level = _functorch._vmap_increment_nesting(size, options.get("randomness", "error"))
-    try:
+    with _map_level(size, options.get("randomness", "error")) as level:
         fakes = [_sample(t, leaf, dim, level) for leaf, dim in zip(leaves, dims)]
         yield _parameters(t, leaves, fakes, spec)
+
+
+@contextlib.contextmanager
+def _map_level(size: Any, randomness: str) -> Iterator[int]:
+    """Fakes are mapped over inside."""
+    predispatch.lazy_load_decompositions()
+    level = _functorch._vmap_increment_nesting(size, randomness)
+    try:
+        yield level
     finally:
         _functorch._vmap_decrement_nesting()
 
@@ -175,6 +183,61 @@ def _variables(t, value: Any) -> Any:
         items = {key: (Constant(key), _variables(t, item)) for key, item in value.items()}
         return t.new(DictVariable(items))
     return value
+
+
+# -- associative_scan ------------------------------------------------------------
+
+
+@rule(associative_scan)
+def scan(t, combine_fn, xs, dim, reverse=None, combine_mode=None):
+    """A scan whose function is mapped over the slices; the same for all sizes from two on."""
+    if combine_mode is None or t.constant(combine_mode) != "generic":
+        raise GraphBreak("torch_refused", "an associative_scan for a GPU")
+    given = _structure(t, xs)
+    leaves, spec = tree_flatten(given)
+    backwards = reverse is not None and bool(t.constant(reverse))
+    if not leaves or not all(isinstance(leaf, TensorVariable) for leaf in leaves):
+        raise GraphBreak("bad_arguments", "associative_scan over what is no tensor")
+    axis = t.constant(dim) % leaves[0].fake.dim()
+    size = t.graph.run(torch.Tensor.size, [leaves[0].fake, axis], {})
+    if type(size) is int and size < 2:
+        raise GraphBreak("torch_refused", "an associative_scan over one slice")
+    with (
+        t.graph.function() as scope,
+        t.effects.only_own(),
+        _map_level(size, "error") as level,
+    ):
+        fakes = [_sample(t, leaf, axis, level) for _ in range(2) for leaf in leaves]
+        inner = [t.graph.tensor_parameter("part", fake) for fake in fakes]
+        sides = (inner[: len(leaves)], inner[len(leaves) :])
+        left, right = (_variables(t, spec.unflatten(side)) for side in sides)
+        combined = _structure(t, call(t, combine_fn, [left, right]))
+        result = tuple(map(t.graph.argument, tree_flatten(combined)[0]))
+    if tree_flatten(combined)[1] != spec:
+        raise GraphBreak("bad_arguments", "associative_scan changes the structure")
+    free = scope.free(result)
+    body = scope.function([*scope.params, *free], result)
+    passed = tuple(map(t.graph.argument, leaves))
+    found = tuple(_scanned_like(t, leaf, leaves, axis) for leaf in leaves)
+    node_args = (body, passed, axis, backwards, values(free))
+    node = t.graph.add("scan", t.references.to(operators.scanned), node_args)
+    return _variables(t, spec.unflatten(t.graph.wrap(found, node).items))
+
+
+def _scanned_like(t, leaf: TensorVariable, leaves: list[Variable], axis: int) -> torch.Tensor:
+    """A fake for the scan of one tensor, which depends on all of them."""
+
+    def make(tensor: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        moved = torch.movedim(tensor, axis, 0)
+        for other in others:
+            moved = moved + other.sum() * 0
+        return torch.movedim(moved.contiguous().clone(), 0, axis)
+
+    others = [each.fake for each in leaves if each.fake.requires_grad and each is not leaf]
+    return t.graph.run(make, [leaf.fake, *others], {})
+
+
+# -- functions of the graph ------------------------------------------------------------
 
 
 def _callable(t, body: Function) -> Any:
