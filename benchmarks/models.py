@@ -2,6 +2,9 @@
 
     python benchmarks/models.py --registry DIR [--json FILE] [--grad] [--shapes] [NAME ...]
 
+With `--packages FOLDER` each is packed there as well (target eager), and a fresh process serves the
+packages at the same shapes; `--serve FOLDER` does that alone.
+
 DIR holds `models.py`, which defines REG[name] with `make_model()`, `make_inputs(batch, seq)` and
 `group`; a `dynamo.json` next to it, {name: {graphs, ops, breaks, trace_s}}, is shown alongside.
 """
@@ -11,6 +14,7 @@ import copy
 import importlib
 import json
 import os
+import subprocess
 import sys
 import time
 import traceback
@@ -55,6 +59,8 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     sys.path.insert(0, args.registry)
     registry = importlib.import_module("models").REG
+    if args.serve:
+        sys.exit(serve(registry, args))
     theirs = _reference(Path(args.registry) / "dynamo.json")
     rows = []
     for name in args.names or registry:
@@ -65,6 +71,36 @@ def main() -> None:
     equal, broken = sum(row.equal for row in rows), sum(row.breaks for row in rows)
     print(f"{equal} of {len(rows)} equal, {broken} breaks, "
           f"{sum(row.seconds for row in rows):.1f} s")  # fmt: skip
+    if args.packages:
+        command = [sys.executable, __file__, "--registry", args.registry, *args.names,
+                   "--serve", args.packages, *(["--shapes"] if args.shapes else [])]  # fmt: skip
+        sys.exit(subprocess.run(command, check=False).returncode)
+
+
+def serve(registry: Any, args: argparse.Namespace) -> int:
+    """Serves packages without the tracer; 1 if a result differs or a call is a miss."""
+    good = 0
+    paths = [path for path in sorted(Path(args.serve).glob("*.pkg"))
+             if not args.names or path.stem in args.names]  # fmt: skip
+    for path in paths:
+        row = Row(path.stem)
+        entry = registry[path.stem]
+        torch.manual_seed(0)
+        model = entry.make_model()
+        aotdyn.reset()
+        with aotdyn.load(path, on_miss="eager") as package:
+            served = aotdyn.compile(model, backend="eager")
+            for shape in SHAPES[: 3 if args.shapes else 1]:
+                expected, actual = _both(row, model, served, entry, shape, False, False)
+                row.equal = same(expected, actual)
+                row.difference = max(row.difference, difference(expected, actual))
+            stats = package.stats()
+        fits = row.equal or row.difference < 1e-5
+        good += fits and not stats.misses
+        state = "equal" if row.equal else f"{row.difference:.0e}"
+        print(f"served {path.stem:22} {state} {stats.misses} misses", flush=True)
+    print(f"{good} of {len(paths)} packages served without a miss")
+    return int(good < len(paths))
 
 
 def _arguments() -> argparse.Namespace:
@@ -74,6 +110,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", help="a file to write the rows to")
     parser.add_argument("--grad", action="store_true", help="trace under grad mode and compare "
                         "the parameters' gradients")  # fmt: skip
+    parser.add_argument("--packages", help="a folder to pack the recordings into and serve from")
+    parser.add_argument("--serve", help="only serve the packages of a folder")
     parser.add_argument("--shapes", action="store_true", help="also two further shapes")
     parser.add_argument("-v", "--verbose", action="store_true", help="print tracebacks")
     return parser.parse_args()
@@ -107,6 +145,10 @@ def measure(name: str, entry: Any, args: argparse.Namespace) -> Row:
                     _count(row, path)
             row.equal = all(equal)
         row.after_shapes = len(read_recording(path).graphs)
+        if args.packages:
+            folder = Path(args.packages)
+            folder.mkdir(exist_ok=True)
+            aotdyn.pack([path], folder / f"{name}.pkg")
     except Exception as error:
         row.error = f"{type(error).__name__}: {str(error).strip().splitlines()[:1]}"
         if args.verbose:

@@ -156,6 +156,8 @@ def trace_frame(request: Request) -> Traced:
         raise SkipFrame("mode", "")
     if torch._C._functorch.peek_interpreter_stack() is not None:
         raise SkipFrame("mode", "a functional transform")
+    if _below_autograd():
+        raise SkipFrame("mode", "called by torch from below autograd")
     if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
         # They would be called for what is saved while tracing.
         raise SkipFrame("mode", "hooks for saved tensors")
@@ -180,6 +182,14 @@ def trace_frame(request: Request) -> Traced:
 
 # It reports what fails on fakes with a traceback; to the tracer that is a graph break.
 _FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
+
+
+def _below_autograd() -> bool:
+    """Whether torch itself has called Python on the way to a kernel: in a `__torch_dispatch__`,
+    an operator's implementation."""
+    return not torch.is_inference_mode_enabled() and (
+        torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.AutogradFunctionality)
+    )
 
 
 class _process_preserved:

@@ -13,7 +13,7 @@ from ..package.reference import Import, Made, Reference
 from ..package.source import Attribute, Bound, Contents, Item, ReferredItem, Source
 from ..package.values import contents
 from ..package.variant import code_hash
-from .references import ALIASES
+from .references import ALIASES, importable
 from .signals import GraphBreak
 from .variables import (
     Alias,
@@ -127,7 +127,7 @@ def _int(t, value: int, source: Source) -> Variable:
 
 @wraps(*TENSORS)
 def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
-    if type(value) is torch.Tensor and value.layout is not torch.strided:
+    if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         return _opaque(t, value, source)
     if torch._C._functorch.is_functorch_wrapped_tensor(value):
         return _opaque(t, value, source)
@@ -136,6 +136,25 @@ def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
     )
     t.tensors.append(variable)
     return t.graph.register(variable)
+
+
+def _is_parameter(value: Any) -> bool:
+    """A parameter of a class of its own that does with it all that a plain one does."""
+    cls = type(value)
+    if not isinstance(value, torch.nn.Parameter) or importable(cls) is None:
+        return False
+    if cls.__torch_function__ is not torch._C._disabled_torch_function_impl:
+        return False
+    own = {name for base in cls.__mro__[: cls.__mro__.index(torch.nn.Parameter)]
+           for name in vars(base)}  # fmt: skip
+    return own.isdisjoint(_TENSOR_NAMES)
+
+
+# Overriding one of these changes what operators do.
+_TENSOR_NAMES = frozenset(dir(torch.Tensor)) - {
+    "__new__", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__repr__",
+    "__str__", "__deepcopy__", "__reduce_ex__", "__slots__", "__annotations__",
+}  # fmt: skip
 
 
 @wraps(list)
@@ -386,6 +405,7 @@ _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     (_is_named_tuple, _named_tuple),
     (lambda value: isinstance(value, dict), _mapping),
     (lambda value: isinstance(value, BaseException), _exception),
+    (_is_parameter, _tensor),
     (_is_plain_object, wrap_object),
 ]
 

@@ -125,10 +125,8 @@ def _sample(meta: TensorMeta) -> torch.Tensor:
         sample = sample._neg_view()
     if meta.cls == _TENSOR:
         return sample.requires_grad_(meta.requires_grad)
-    cls = resolve_import(meta.cls)
-    if issubclass(cls, torch.nn.Parameter):
-        return cls(sample, requires_grad=meta.requires_grad)
-    return cls(sample).requires_grad_(meta.requires_grad)
+    # Without running what the class does when an instance is made.
+    return torch.Tensor._make_subclass(resolve_import(meta.cls), sample, meta.requires_grad)
 
 
 _TENSOR = Import("torch", "Tensor")

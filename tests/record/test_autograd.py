@@ -263,6 +263,49 @@ def jacobians(x):
     )(x[0])
 
 
+def branches(x):
+    made = torch.cond(x.sum() > 0, lambda v: (v + 1, [v * 2]), lambda v: (v - 1, [v * 3]), (x,))
+    return made[0] * made[1][0]
+
+
+def branch_in_branch(x):
+    w = x * 2
+
+    def no(v):
+        return torch.cond(v.sum() < -100, lambda a: a + w, lambda a: a - w, (v,))
+
+    return torch.cond((x > 0).all(), lambda v: v.sin(), no, (x,))
+
+
+def branch_by_size(x):
+    return torch.cond(x.shape[0] > 2, lambda v: v + 1, lambda v: v - 1, (x,))
+
+
+net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3).eval(), torch.nn.ReLU())
+
+
+def with_other_weights(x):
+    given = {"0.weight": x * 2, "1.running_mean": x[0].detach()}
+    return torch.func.functional_call(net, given, (x,)) + net(x)
+
+
+def ensemble(x):
+    weights = {"weight": torch.stack([x, x * 2]), "bias": torch.stack([x[0], x[1]])}
+
+    def one(p, v):
+        return torch.func.functional_call(layer, p, (v,))
+
+    return torch.vmap(one, in_dims=(0, None))(weights, x)
+
+
+def gradients_per_sample(x):
+    def loss(p, v):
+        return torch.func.functional_call(layer, p, (v[None],)).pow(2).sum()
+
+    weights = {"weight": layer.weight.detach(), "bias": layer.bias.detach()}
+    return torch.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, x)["weight"]
+
+
 def linear_recurrence(x):
     def combine(left, right):
         return left[0] * right[0], right[0] * left[1] + right[1]
@@ -278,6 +321,12 @@ def backwards_scan(x):
 
 
 WHOLE = {
+    branches: [(3,)],
+    branch_in_branch: [(3,)],
+    branch_by_size: [(3,)],
+    with_other_weights: [(3, 3)],
+    ensemble: [(3, 3)],
+    gradients_per_sample: [(3, 3)],
     linear_recurrence: [(2, 7)],
     backwards_scan: [(4, 3)],
     square: [(3,)],
@@ -431,6 +480,11 @@ def item_in_map(x):
     return torch.vmap(lambda row: row.sum().item())(x)
 
 
+def tied(x):
+    both = torch.nn.Sequential(layer, layer)
+    return torch.func.functional_call(both, {"0.weight": x}, (x,))
+
+
 def returned_map(x):
     each = torch.vmap(torch.sin)
     return each, each(x)
@@ -447,7 +501,7 @@ def pulled_back(x):
 
 @pytest.mark.parametrize(
     "program",
-    [random_in_map, refused_in_map, item_in_map, returned_map, forward_mode, pulled_back],
+    [random_in_map, refused_in_map, item_in_map, tied, returned_map, forward_mode, pulled_back],
     ids=lambda f: f.__name__,
 )
 def test_transforms_are_right(agree, program):

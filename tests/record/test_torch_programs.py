@@ -430,3 +430,88 @@ def test_mode_around_the_call(agree):
             return torch.add(x, 1)
 
     agree(under_mode, (torch.ones(3),))
+
+
+class Loaded(torch.nn.Parameter):
+    """A parameter that carries what it needs; made in a way of its own."""
+
+    def __new__(cls, data, loader):
+        return super().__new__(cls, data)
+
+    def __init__(self, data, loader):
+        self.loader = loader
+
+    def thrice(self):
+        return self * 3
+
+
+class Odd(torch.nn.Parameter):
+    """Overrides what an operator does."""
+
+    def __mul__(self, other):
+        return torch.zeros(3)
+
+
+class Weighted(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = Loaded(torch.ones(3), 5)
+        self.odd = Odd(torch.ones(3))
+
+    def forward(self, x, odd=False):
+        if odd:
+            return self.odd * x
+        same = type(self.weight) is Loaded and isinstance(self.weight, torch.nn.Parameter)
+        return self.weight * x + self.weight.thrice() * self.weight.loader, same
+
+
+def test_parameters_of_classes_of_their_own(agree):
+    agree(Weighted(), (torch.randn(3),), breaks=0)
+    agree(Weighted(), (torch.randn(3), True), package=False)
+
+
+def nested(x):
+    return torch.nested.nested_tensor([x, x[:2]]).to_padded_tensor(0.0) * 2
+
+
+def quantized(x):
+    return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize() + 1
+
+
+@pytest.mark.parametrize("program", [nested, quantized], ids=lambda f: f.__name__)
+def test_tensors_of_other_kinds(agree, program):
+    agree(program, (torch.randn(3),))
+
+
+class Doubling(torch.Tensor):
+    """A wrapper whose operators run below autograd."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        args = [arg.inner if isinstance(arg, Doubling) else arg for arg in args]
+        return Doubling(func(*args, **(kwargs or {})) * 2)
+
+
+def doubled(x):
+    return (Doubling(x) + 1).inner, (Doubling(x * 2) * 3).inner
+
+
+def test_what_torch_calls_below_autograd(agree):
+    agree(doubled, (torch.randn(3),), (torch.randn(4),))
+
+
+def operators_by_name(x):
+    namespace = torch.ops.aten
+    return namespace.mul.Tensor(x, x) + torch.ops.aten.add(x, 1)
+
+
+def test_namespaces_of_operators(agree):
+    run = agree(operators_by_name, (torch.randn(3),), graphs=1, breaks=0)
+    assert not run.variants[0].obstacles

@@ -1,15 +1,22 @@
 """Operators of torch that take functions of the program: these become functions of the graph."""
 
+from collections import Counter
+
 import torch
+import torch.nn.utils.stateless
 from torch.utils.checkpoint import checkpoint
 
 from ...package import operators
+from ..attributes import module_registry
+from ..invoke import dict_item
 from ..nested import values
-from ..operation import call
+from ..operation import apply, call, iterate, truth
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
+    DictVariable,
     ListVariable,
+    ObjectVariable,
     Symbolic,
     TensorVariable,
     TupleVariable,
@@ -100,3 +107,132 @@ def checkpoint_function(
         (made, preserve, values(given), values(others)),
     )
     return body.replaced(t, node)
+
+
+# -- torch.cond ------------------------------------------------------------
+
+
+@rule(torch.cond)
+def cond(t, pred, true_fn, false_fn, operands=None):
+    pred = t.realize(pred)
+    args = [] if operands is None else iterate(t, operands)
+    if not isinstance(pred, TensorVariable):
+        return call(t, true_fn if truth(t, pred) else false_fn, args)
+    before = _versions(t, args)
+    yes, no = (Body(t, function, args, {}) for function in (true_fn, false_fn))
+    if _versions(t, args) != before:
+        raise GraphBreak("torch_refused", "torch.cond with a branch that changes a tensor")
+    if _facts(t, yes) != _facts(t, no):
+        raise GraphBreak("torch_refused", "torch.cond with branches that give different things")
+    results = [values(body.names) for body in (yes, no)]
+    free = [name for body, result in zip((yes, no), results) for name in body.scope.free(result)]
+    free = list(dict.fromkeys(free))
+    functions = [body.scope.function(free, result) for body, result in zip((yes, no), results)]
+    node_args = (t.graph.argument(pred), *functions, values(free))
+    return yes.replaced(t, t.graph.add("cond", t.references.to(operators.conditional), node_args))
+
+
+def _versions(t, args: list[Variable]) -> list[int]:
+    known = [*t.tensors, *(arg for arg in map(t.realize, args) if isinstance(arg, TensorVariable))]
+    return [tensor.fake._version for tensor in known]
+
+
+def _facts(t, body: Body) -> list:
+    """What the other branch must agree with. Raises GraphBreak for a tensor from outside."""
+    facts: list = [type(body.result)]
+    made = {id(output) for output in body.outputs}
+    for leaf in leaves(t, body.result):
+        if isinstance(leaf, Constant):
+            facts.append((type(leaf.value), leaf.value))
+            continue
+        if id(leaf) not in made:
+            raise GraphBreak("torch_refused", "torch.cond with a branch that gives what it got")
+        made.discard(id(leaf))
+        fake = leaf.fake
+        sizes = [*map(str, fake.shape), *map(str, fake.stride())]
+        facts.append((fake.dtype, fake.device, sizes, fake.requires_grad))
+    return facts
+
+
+# -- torch.func.functional_call ------------------------------------------------------------
+
+
+@rule((torch.func.functional_call, torch.nn.utils.stateless.functional_call))
+def functional_call(
+    t, module, tensors, args=None, kwargs=None, tie_weights=None, strict=None
+):  # fmt: skip
+    """The module's call, while its registries hold the given tensors."""
+    module = t.realize(module)
+    if not isinstance(module, ObjectVariable) or not isinstance(module.live, torch.nn.Module):
+        raise GraphBreak("torch_refused", "functional_call of a module made in the frame")
+    if strict is not None and t.constant(strict):
+        raise GraphBreak("torch_refused", "functional_call that is strict")
+    given = _named_tensors(t, tensors)
+    if tie_weights is None or t.constant(tie_weights):
+        _refuse_ties(module.live, given)
+    positional = t.realize(args) if args is not None else None
+    if positional is None:
+        passed = []
+    else:
+        is_tuple = isinstance(positional, TupleVariable) and positional.cls is tuple
+        passed = list(positional.items) if is_tuple else [positional]
+    named = {}
+    if kwargs is not None and not _is_none(t, kwargs):
+        mapping = t.realize(kwargs)
+        t.complete(mapping)
+        named = {t.constant(key): item for key, item in mapping.items.values()}
+    places = [(*_place(t, module, name), tensor) for name, tensor in given.items()]
+    before = [(items, key, items.items[key]) for items, key, _ in places]
+    try:
+        for items, key, tensor in places:
+            items.items[key] = (items.items[key][0], tensor)
+        result = call(t, module, passed, named)
+        if any(items.items[key][1] is not tensor for items, key, tensor in places):
+            raise GraphBreak("mutation", "functional_call of a module that replaces its tensors")
+        return result
+    finally:
+        for items, key, held in before:
+            items.items[key] = held
+
+
+def _is_none(t, value: Variable) -> bool:
+    value = t.realize(value)
+    return isinstance(value, Constant) and value.value is None
+
+
+def _named_tensors(t, tensors: Variable) -> dict[str, Variable]:
+    tensors = t.realize(tensors)
+    found: dict[str, Variable] = {}
+    dicts = [tensors] if isinstance(tensors, DictVariable) else iterate(t, tensors)
+    for mapping in map(t.realize, dicts):
+        if not isinstance(mapping, DictVariable):
+            raise GraphBreak("bad_arguments", "functional_call without a dict of tensors")
+        t.complete(mapping)
+        for key, item in mapping.items.values():
+            name, item = t.constant(key), t.realize(item)
+            if name in found or not isinstance(item, TensorVariable):
+                raise GraphBreak("bad_arguments", f"functional_call with {name!r}")
+            found[name] = item
+    return found
+
+
+def _refuse_ties(module: torch.nn.Module, given: dict[str, Variable]) -> None:
+    """Tensors under several names are replaced under all of them; that is not followed."""
+    named = [*module.named_parameters(remove_duplicate=False),
+             *module.named_buffers(remove_duplicate=False)]  # fmt: skip
+    counts = Counter(id(tensor) for _, tensor in named)
+    if any(counts[id(tensor)] > 1 and name in given for name, tensor in named):
+        raise GraphBreak("torch_refused", "functional_call of a module with tied tensors")
+
+
+def _place(t, module: Variable, name: str) -> tuple[DictVariable, str]:
+    """The registry that holds a tensor, and its key."""
+    *path, key = name.split(".")
+    for part in path:
+        module = t.realize(apply(t, getattr, [module, Constant(part)]))
+    if isinstance(module, ObjectVariable) and isinstance(module.live, torch.nn.Module):
+        for registry in ("_parameters", "_buffers"):
+            items = module_registry(t, module, registry)
+            if dict_item(t, items, key) is not None:
+                return items, key
+    raise GraphBreak("torch_refused", f"functional_call with {name!r}")
