@@ -325,3 +325,22 @@ def test_logging_names_the_line(caplog):
     assert len(expected) == 5
     for _ in range(12):
         assert records_of(served, caplog) == expected
+
+
+@aotdyn.disable
+def callers_caller():
+    frame = sys._getframe(2)
+    return frame.f_code.co_name, frame.f_lineno
+
+
+def asks(x):
+    return x * 2, callers_caller()
+
+
+def is_asked_for(x):
+    return asks(x + 1)
+
+
+@pytest.mark.xfail(strict=True, reason="frames of the runtime stand between those of the program")
+def test_the_callers_caller(agree):
+    agree(is_asked_for, (torch.ones(3),))
