@@ -28,8 +28,9 @@ class PackReport:
     breaks: (where, why, hint, in how many variants) of each graph break, the user's
     `file:line in function` first. left_out: recorded, but not packable. not_recorded: what the
     recording could not hold in the first place. truncated: a recording was cut off. compiled: for
-    each compiled target how many graphs. fallbacks: what a target has no compiled graph for, and
-    why; remarks: where a compiled graph is not the whole truth.
+    each compiled target how many graphs; ways: (target, way, how many) of these. fallbacks: what a
+    target has no compiled graph for, and why; remarks: where a compiled graph is not the whole
+    truth.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class PackReport:
     compiled: tuple[tuple[str, int], ...] = ()
     fallbacks: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    ways: tuple[tuple[str, str, int], ...] = ()
 
     def __str__(self) -> str:
         lines = [
@@ -55,7 +57,9 @@ class PackReport:
         if self.truncated:
             lines.append("the recording was cut off; its last record is lost")
         for target, count in self.compiled:
-            lines.append(f"{target}: {count} of {counted(self.graphs, 'graph')} compiled")
+            ways = ", ".join(f"{n} as {way}" for of, way, n in self.ways if of == target)
+            found = f"{target}: {count} of {counted(self.graphs, 'graph')} compiled"
+            lines.append(f"{found} ({ways})" if ways else found)
         lines.extend(f"  {line}" for line in (*self.fallbacks, *self.remarks))
         if self.breaks:
             lines.append(f"{counted(len(self.breaks), 'graph break')}:")
@@ -114,6 +118,7 @@ def pack(
         tuple(compiled.counts),
         tuple(compiled.fallbacks),
         tuple(compiled.remarks),
+        tuple(compiled.ways),
     )
 
 
@@ -128,6 +133,7 @@ class _Compiling:
         self.options = options
         self.progress = progress
         self.counts: list[tuple[str, int]] = []
+        self.ways: list[tuple[str, str, int]] = []
         self.fallbacks: list[str] = []
         self.remarks: list[str] = []
 
@@ -155,6 +161,8 @@ class _Compiling:
 
     def _report(self, target: str, built: Built) -> None:
         self.counts.append((target, len(built.artifacts)))
+        ways = Counter(artifact.notes.get("way", "") for artifact in built.artifacts.values())
+        self.ways.extend((target, way, count) for way, count in ways.items() if way)
         self.remarks.extend(built.remarks)
         for id, graph in self.contents.graphs.items():
             if id in built.refusals:

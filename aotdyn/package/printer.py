@@ -6,11 +6,11 @@ Nothing of the file is run, and nothing of it reaches a terminal that is not pri
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import archive, recording
-from .archive import PackageFile
+from .archive import Artifact, PackageFile
 from .break_sites import break_sites
 from .errors import AotdynError, PackageError
 from .graph import Graph, GraphInput, python_source
@@ -38,7 +38,8 @@ from .variant import EntryKey, Variant
 
 @dataclass(frozen=True)
 class _Contents:
-    """What recordings and packages have in common. texts: of graphs that have been compiled."""
+    """What recordings and packages have in common. texts: of graphs that have been compiled. ways:
+    how each of them was compiled, where there is more than one way."""
 
     title: str
     summary: str
@@ -48,6 +49,7 @@ class _Contents:
     targets: dict[str, tuple[str, ...]]
     obstacles: tuple[str, ...] = ()
     hits: dict[str, int] | None = None
+    ways: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def render(
@@ -74,6 +76,7 @@ def render(
         lines += ["", "graphs:"]
     for id, data in contents.graphs.items():
         lines += _indented(_graph(id, data, contents.targets.get(id, ())))
+        lines += _indented(contents.ways.get(id, ()), 4)
     if contents.obstacles:
         lines += ["", "not recorded:", *_indented(contents.obstacles)]
     if source is not None:
@@ -126,7 +129,16 @@ def _read_package(package: PackageFile) -> _Contents:
         found.graphs,
         {id: (artifact.text, artifact.names) for id, artifact in eager.items() if artifact},
         {id: tuple(of_graph) for id, of_graph in found.artifacts.items()},
+        ways={id: tuple(_ways(of_graph)) for id, of_graph in found.artifacts.items()},
     )
+
+
+def _ways(artifacts: dict[str, Artifact]) -> Iterator[str]:
+    """How a graph was compiled for each target, and why not in the first way."""
+    for target, artifact in artifacts.items():
+        way, why = artifact.notes.get("way", ""), artifact.notes.get("why", "")
+        if way:
+            yield f"{target}: {way}{f', because: {why}' if why else ''}"
 
 
 def _by_entry(variants: tuple[Variant, ...]) -> dict[EntryKey, list[Variant]]:
