@@ -51,15 +51,20 @@ def load(path: str | os.PathLike, on_miss: str = "jit") -> Package:
     return Package(path, on_miss)
 
 
-def record(path: str | os.PathLike, *, script: str = "", device: str = "cpu") -> Any:
+def record(
+    path: str | os.PathLike, *, script: str = "", device: str = "cpu", weights: bool = False
+) -> Any:
     """Records what compiled callables do inside a with block to the file `path`.
+
+    weights: the values of parameters and buffers as well, where no gradients are recorded, so that
+    `pack` can freeze them.
 
     Gives an object with `empty` and `summary()`. Graphs run eagerly meanwhile.
     """
     # Not imported before it is needed: serving never records.
     from .runtime.session import record as record_session
 
-    return record_session(path, script=script, device=device)
+    return record_session(path, script=script, device=device, weights=weights)
 
 
 def pack(
@@ -68,11 +73,13 @@ def pack(
     targets: Sequence[str] = ("eager",),
     options: dict[str, Any] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
+    freeze: bool = False,
 ) -> Any:
     """Compiles recordings for targets and writes one package; returns a report that prints well.
 
-    options: for the compilers: `isas`, `threads`, `fallback_random`, and Inductor's settings by
-    their names. progress: called with the graphs done, their number, and the one at work.
+    options: for the compilers: `isas`, `threads`, `ways`, `imports`, and Inductor's settings by
+    their names. freeze: compiled graphs without gradients take the recorded weights for constants.
+    progress: called with the graphs done, their number, and the one at work.
 
     Raises AotdynError for an unknown target or recordings with nothing in them, PackageError for a
     damaged recording.
@@ -82,7 +89,7 @@ def pack(
 
     if isinstance(recordings, str | os.PathLike):
         recordings = [recordings]
-    return pack_recordings(recordings, path, targets, options, progress)
+    return pack_recordings(recordings, path, targets, options, progress, freeze)
 
 
 def explain(function: Callable, /, *args: Any, **kwargs: Any) -> Any:

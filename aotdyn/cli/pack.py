@@ -33,6 +33,11 @@ import click
     help="Vector instructions to compile for; all unless given. Can be given more than once.",
 )
 @click.option(
+    "--freeze",
+    is_flag=True,
+    help="Make the recorded weights part of the compiled graphs that need no gradients.",
+)
+@click.option(
     "--import",
     "imports",
     multiple=True,
@@ -51,6 +56,7 @@ def command(
     output: Path,
     targets: tuple[str, ...],
     isas: tuple[str, ...],
+    freeze: bool,
     imports: tuple[str, ...],
     settings: tuple[str, ...],
 ) -> None:
@@ -63,7 +69,7 @@ def command(
     import aotdyn  # here, because it brings torch along
 
     with _Progress() as progress:
-        report = aotdyn.pack(list(recordings), output, targets, options, progress.show)
+        report = aotdyn.pack(list(recordings), output, targets, options, progress.show, freeze)
     click.echo(str(report))
 
 

@@ -18,10 +18,19 @@ from aotdyn.cli import Failure, script
     type=click.Path(dir_okay=False, path_type=Path),
     help="The recording.  [default: the program's name with the ending .rec]",
 )
+@click.option(
+    "--weights",
+    is_flag=True,
+    help="Record the values of parameters and buffers too, for `aotdyn pack --freeze`.",
+)
 @script.arguments
 @click.pass_context
 def command(
-    ctx: click.Context, output: Path | None, as_module: bool, program: tuple[str, ...]
+    ctx: click.Context,
+    output: Path | None,
+    weights: bool,
+    as_module: bool,
+    program: tuple[str, ...],
 ) -> None:
     """Run a program on representative inputs and record it, for `aotdyn pack`.
 
@@ -36,7 +45,7 @@ def command(
         found = script.locate(program, as_module)
         output = output or Path(_name(program[0], as_module) + ".rec")
         file = output.absolute()  # the program may change the working directory
-        with aotdyn.record(file, script=program[0]) as recording:
+        with aotdyn.record(file, script=program[0], weights=weights) as recording:
             status = found.run()
 
     if recording.empty:

@@ -31,6 +31,7 @@ class GraphInput:
 
     size, stride: ints, or texts of expressions over the graph's symbols; offset likewise.
     value: for an int, the text of its symbol; for a float, what it was while tracing.
+    buffer: it was found among a module's buffers; not part of the graph's identity.
     """
 
     name: str
@@ -42,6 +43,7 @@ class GraphInput:
     offset: int | str = 0
     value: str = ""
     parameter: bool = False
+    buffer: bool = field(default=False, repr=False)
 
 
 @frozen

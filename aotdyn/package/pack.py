@@ -17,6 +17,9 @@ from .printer import break_place_and_reason, sized
 from .recording import Obstacle, Recording, counted, merge, read_recording
 from .reference import Live
 from .variant import Variant
+from .weights import Weight
+
+JobWeights = tuple[tuple[str, Weight], ...]
 
 ALWAYS = "eager"  # the target that every package has, because it runs anywhere
 
@@ -83,10 +86,12 @@ def pack(
     targets: Sequence[str] = (ALWAYS,),
     options: dict[str, Any] | None = None,
     progress: Progress | None = None,
+    freeze: bool = False,
 ) -> PackReport:
     """Packs one or more recordings.
 
-    options: for the compilers. progress: called as graphs are compiled.
+    options: for the compilers. progress: called as graphs are compiled. freeze: with the recorded
+    weights as constants where no gradients are wanted.
     The target `eager` is always among the targets. A variant that needs an object of the process
     that recorded it is left out and reported. Raises AotdynError when there is nothing to pack,
     for an unknown target, and when the package cannot be written; PackageError for recordings
@@ -102,7 +107,8 @@ def pack(
     contents, left_out = _contents(recording, tuple(t for t in targets if t not in BUILDERS))
     if not contents.variants:
         raise AotdynError(f"nothing of the recording {names} can be packed; {left_out[0]}")
-    compiled = _Compiling(contents, options or {}, progress)
+    weights = frozen_weights(recording, targets) if freeze else {}
+    compiled = _Compiling(contents, options or {}, progress, weights)
     contents = compiled.add([target for target in targets if target in BUILDERS])
     return PackReport(
         Path(path),
@@ -127,11 +133,16 @@ class _Compiling:
     have is shipped as the eager graph, which is also its artifact then, with the reason."""
 
     def __init__(
-        self, contents: PackageContents, options: dict[str, Any], progress: Progress | None
+        self,
+        contents: PackageContents,
+        options: dict[str, Any],
+        progress: Progress | None,
+        weights: dict[str, JobWeights],
     ):
         self.contents = contents
         self.options = options
         self.progress = progress
+        self.weights = weights
         self.counts: list[tuple[str, int]] = []
         self.ways: list[tuple[str, str, int]] = []
         self.fallbacks: list[str] = []
@@ -142,7 +153,7 @@ class _Compiling:
         artifacts = {id: dict(of_graph) for id, of_graph in self.contents.artifacts.items()}
         needs = dict(self.contents.targets)
         for target in targets:
-            jobs, refusals = _jobs(self.contents)
+            jobs, refusals = _jobs(self.contents, self.weights)
             try:
                 built = BUILDERS[target](jobs, self.options, self.progress)
             except Unavailable as reason:
@@ -171,16 +182,38 @@ class _Compiling:
                 self.remarks.append(f"{graph_title(graph)} is compiled {note}")
 
 
-def _jobs(contents: PackageContents) -> tuple[list[Job], dict[str, str]]:
+def _jobs(
+    contents: PackageContents, weights: dict[str, JobWeights]
+) -> tuple[list[Job], dict[str, str]]:
     """What is to be compiled, and what cannot be: without the state of the process it is not known
     what the operations compute."""
     jobs, refusals = [], {}
     for id, graph in contents.graphs.items():
         if graph.state:
-            jobs.append(Job(graph))
+            jobs.append(Job(graph, weights.get(id, ())))
         else:
             refusals[id] = "it was recorded without the state of the process; record it again"
     return jobs, refusals
+
+
+def frozen_weights(recording: Recording, targets: Sequence[str]) -> dict[str, JobWeights]:
+    """The weights of each graph whose recorded calls agree in them.
+
+    Raises AotdynError when there is nothing to freeze, or no target that can be frozen.
+    """
+    if not set(targets) & BUILDERS.keys():
+        raise AotdynError(f"only graphs for {', '.join(BUILDERS)} can be frozen; name it as target")
+    if not recording.graph_weights:
+        raise AotdynError(
+            "there are no weights in the recording to freeze: record with --weights, a program "
+            "that calls its model without gradients"
+        )
+    found: dict[str, JobWeights] = {}
+    counts = Counter(each.graph for each in recording.graph_weights)
+    for each in recording.graph_weights:
+        if counts[each.graph] == 1:
+            found[each.graph] = tuple((n, recording.weights[d]) for n, d in each.inputs)
+    return found
 
 
 def graph_title(graph: Graph) -> str:

@@ -11,6 +11,7 @@ ints, the tensors and the gradients, and gives a gradient for each input.
 from .errors import PackageError
 from .frozen import frozen
 from .values import Codec, from_bytes, to_bytes
+from .weights import Frozen
 
 NEW, INPUT, VIEW_OF_INPUT, VIEW_OF_BASE, VIEW_OF_OUTPUT, UNSAFE_VIEW = (
     "new", "input", "view_of_input", "view_of_base", "view_of_output", "unsafe_view",
@@ -62,11 +63,13 @@ class Layout:
 
 @frozen
 class Constant:
-    """A tensor of the graph itself, stored in a file of the artifact as contiguous bytes."""
+    """A tensor of the graph itself, stored in a file of the artifact as contiguous bytes. stride:
+    that which the code takes for granted; () is contiguous."""
 
     file: str
     dtype: str
     size: tuple[int, ...]
+    stride: tuple[int, ...] = ()
 
 
 # The types that a kernel's arguments can have, besides "tensor".
@@ -96,7 +99,8 @@ class Plan:
     so that inputs must not overlap.
     external: whether operators are called through torch's dispatcher, described in the library's
     file of the same name with the suffix `.json`. python: the parts are functions of the artifact's
-    text, which calls `kernels`; they have no numbers in the library.
+    text, which calls `kernels`; they have no numbers in the library. frozen: inputs whose values
+    are part of the code.
     """
 
     library: str
@@ -118,6 +122,7 @@ class Plan:
     external: bool = False
     python: bool = False
     kernels: tuple[Kernel, ...] = ()
+    frozen: tuple[Frozen, ...] = ()
 
     @property
     def trains(self) -> bool:
@@ -131,6 +136,7 @@ PLANS: dict[str, type] = {
     "memory_layout": Layout,
     "graph_constant": Constant,
     "kernel": Kernel,
+    "frozen": Frozen,
 }
 _CODEC = Codec(PLANS)
 

@@ -139,6 +139,8 @@ def _ways(artifacts: dict[str, Artifact]) -> Iterator[str]:
         way, why = artifact.notes.get("way", ""), artifact.notes.get("why", "")
         if way:
             yield f"{target}: {way}{f', because: {why}' if why else ''}"
+        if "frozen" in artifact.notes:
+            yield f"{target}: {artifact.notes['frozen']}"
 
 
 def _by_entry(variants: tuple[Variant, ...]) -> dict[EntryKey, list[Variant]]:

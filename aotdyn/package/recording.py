@@ -20,6 +20,7 @@ from .graph import Graph
 from .schema import CODEC, FORMAT_VERSION, minor, this_python, this_torch
 from .values import from_bytes, to_bytes
 from .variant import Variant
+from .weights import GraphWeights, Weight
 
 MAGIC = to_bytes("aotdyn recording")
 
@@ -84,7 +85,7 @@ class StoredGraph:
 _CODEC = CODEC.extended(
     {
         "header": Header, "obstacle": Obstacle, "example": Example, "stored_graph": StoredGraph,
-        "hits": Hits,
+        "hits": Hits, "weight": Weight, "graph_weights": GraphWeights,
     }
 )  # fmt: skip
 
@@ -94,7 +95,8 @@ class Recording:
     """What `read_recording` and `merge` return.
 
     variants: in the order of recording. graphs: by the id that variants call them by. hits: how
-    often variants were used, by id. truncated: the last record was cut off, and is lost.
+    often variants were used, by id. truncated: the last record was cut off, and is lost. weights:
+    by their digests; graph_weights: which of them graphs were recorded with.
     """
 
     header: Header
@@ -104,6 +106,8 @@ class Recording:
     examples: tuple[Example, ...] = ()
     hits: dict[str, int] = field(default_factory=dict)
     truncated: bool = False
+    weights: dict[str, Weight] = field(default_factory=dict)
+    graph_weights: tuple[GraphWeights, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -168,6 +172,14 @@ class RecordingWriter:
     def hits(self, variant: str, count: int) -> bool:
         hits = Hits(variant, count)
         return self._add(hits, lambda: hits, Obstacle(f"hits of variant {variant}", ""))
+
+    def weights(self, graph: str, weights: dict[str, Weight]) -> None:
+        """What a graph's inputs of these names are while it is recorded."""
+        for name, weight in weights.items():
+            place = Obstacle(f"weight {name}", "")
+            self._add(weight, lambda weight=weight: weight.digest, place)
+        found = GraphWeights(graph, tuple((name, w.digest) for name, w in weights.items()))
+        self._add(found, lambda: found, Obstacle(f"weights of graph {graph}", ""))
 
     def obstacle(self, obstacle: Obstacle) -> bool:
         return self._add(obstacle, lambda: obstacle, obstacle)
@@ -266,6 +278,8 @@ def _parse(data: memoryview) -> Recording:
     obstacles: dict[Obstacle, None] = {}
     examples: dict[Example, None] = {}
     hits: Counter[str] = Counter()
+    weights: dict[str, Weight] = {}
+    graph_weights: dict[GraphWeights, None] = {}
     for payload in payloads[1:]:
         record = _CODEC.decode(from_bytes(payload))
         match record:
@@ -279,11 +293,15 @@ def _parse(data: memoryview) -> Recording:
                 examples[record] = None
             case Hits():
                 hits[record.variant] += record.count
+            case Weight():
+                weights.setdefault(record.digest, record)
+            case GraphWeights():
+                graph_weights[record] = None
             case _:
                 raise PackageError(f"it has a record of type {type(record).__name__}")
     return Recording(
         header, tuple(variants.values()), graphs, tuple(obstacles), tuple(examples), dict(hits),
-        truncated,
+        truncated, weights, tuple(graph_weights),
     )  # fmt: skip
 
 
@@ -361,6 +379,8 @@ def merge(recordings: Sequence[Recording]) -> Recording:
         tuple(dict.fromkeys(e for r in recordings for e in r.examples)),
         dict(sum((Counter(recording.hits) for recording in recordings), Counter())),
         any(recording.truncated for recording in recordings),
+        {digest: w for recording in recordings for digest, w in recording.weights.items()},
+        tuple(dict.fromkeys(w for recording in recordings for w in recording.graph_weights)),
     )
 
 

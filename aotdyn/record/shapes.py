@@ -350,6 +350,7 @@ class Shapes:
             tuple(map(_plain_size, variable.strides)),
             0,
             parameter=isinstance(live, torch.nn.Parameter),
+            buffer=_is_buffer(variable.source),
         )
 
     def meta(self, variable: TensorVariable) -> TensorMeta:
@@ -469,3 +470,9 @@ class SymbolPrinter(PythonPrinter):
 
     def _print_Symbol(self, expr: sympy.Symbol) -> str:
         return self.names[expr]
+
+
+def _is_buffer(source: Source | None) -> bool:
+    """Whether a value is found among a module's buffers."""
+    of = getattr(source, "base", None)
+    return type(of) is Item and of.key == "_buffers"

@@ -80,12 +80,13 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
     linker = Linker(entry, variant, traced.live)
     linked = linker.link()
     _log(entry, traced)
+    inputs = None
     if linked.body is None:
         inputs = own_inputs(linked, values)
         linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs))
     if not recorder.active():
         put_on_trial(entry, linked)
-    recorder.record(entry, traced, linked)
+    recorder.record(entry, traced, linked, inputs)
     entry.add(linked)
     entry.replace_covered(linked)
     return linked

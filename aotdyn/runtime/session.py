@@ -26,11 +26,11 @@ class Session:
 
 @contextlib.contextmanager
 def record(
-    path: str | os.PathLike, *, script: str = "", device: str = "cpu"
+    path: str | os.PathLike, *, script: str = "", device: str = "cpu", weights: bool = False
 ) -> Iterator[Session]:
     """Records what compiled callables do inside to the file `path`; graphs run eagerly."""
     with RecordingWriter(path, script=script, device=device) as writer:
-        recorder.start(writer)
+        recorder.start(writer, weights)
         try:
             yield Session(writer)
         finally:

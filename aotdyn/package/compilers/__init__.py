@@ -7,14 +7,16 @@ from typing import Any
 from ..archive import Artifact
 from ..errors import AotdynError
 from ..graph import Graph
+from ..weights import Weight
 from . import eager
 
 
 @dataclass(frozen=True)
 class Job:
-    """A graph to compile."""
+    """A graph to compile. weights: values that its inputs are frozen to, by the inputs' names."""
 
     graph: Graph
+    weights: tuple[tuple[str, Weight], ...] = ()
 
 
 @dataclass

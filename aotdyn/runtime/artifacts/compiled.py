@@ -32,7 +32,7 @@ def load_graph(artifact: Artifact, eager: Callable[[], Callable[..., tuple]]) ->
         call = _without_autocast(call)
     if plan.grad_mode is not None:
         call = _with_grad_mode(call, plan.grad_mode)
-    return _checked(plan, call, names.get("fits"), eager)
+    return _checked(call, _tests(plan, names.get("fits")), eager)
 
 
 def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
@@ -77,7 +77,10 @@ def _constant(constant: Constant, data: bytes | memoryview) -> torch.Tensor:
         raise PackageError(f"a constant of dtype {constant.dtype!r}")
     if not len(data):
         return torch.empty(constant.size, dtype=dtype)
-    return torch.frombuffer(bytearray(data), dtype=dtype).view(constant.size)
+    found = torch.frombuffer(bytearray(data), dtype=dtype).view(constant.size)
+    if not constant.stride:
+        return found
+    return torch.empty_strided(constant.size, constant.stride, dtype=dtype).copy_(found)
 
 
 def _inference_call(plan: Plan, forward: Call) -> Call:
@@ -115,15 +118,26 @@ def _with_grad_mode(call: Call, mode: bool) -> Call:
     return inner
 
 
-def _checked(plan: Plan, call: Call, fits: Call | None, eager: Callable[[], Callable]) -> Callable:
-    """The callable itself. Inputs that share memory may not be changed by compiled code, ints must
-    be in the range that it was made for, and leaves that are changed are eager's to complain of."""
+def _tests(plan: Plan, fits: Call | None) -> list[Call]:
+    """What must hold of the inputs of a call. Inputs that share memory may not be changed by
+    compiled code, ints must be in the range that it was made for, leaves that are changed are
+    eager's to complain of, and weights must be those that are part of the code."""
     visible = tuple(updated.input for updated in plan.updated if updated.visible)
     tests: list[Call] = [fits] if fits else []
     if plan.mutates:
         tests.append(_apart(plan.mutates))
     if visible:
         tests.append(lambda inputs: not any(inputs[index].is_leaf for index in visible))
+    if plan.frozen:
+        # Not at the top: few packages have such graphs.
+        from .frozen import weights_as_frozen
+
+        tests.append(weights_as_frozen(plan))
+    return tests
+
+
+def _checked(call: Call, tests: list[Call], eager: Callable[[], Callable]) -> Callable:
+    """The callable itself, eager's where a test fails."""
     if not tests:
         return lambda *inputs: call(inputs)
 

@@ -20,6 +20,7 @@ from ...package.providers import NotRegistered, load_providers
 from ...package.schema import decode_record
 from ...package.state import process_state_is
 from ...package.values import decode, encode, from_bytes, to_bytes
+from ...package.weights import Weight, tensor_of
 from ..link import link_text
 from .closeness import Noise, close, distance
 from .compiled import load_graph
@@ -42,7 +43,7 @@ class NotContiguous(Mismatch):
 def handle(data: bytes) -> bytes:
     """One artifact; the answer is what is wrong, "" for nothing, None if it cannot be told, the
     index of an output that only has to be made contiguous."""
-    text, files, stored = decode(from_bytes(data))
+    text, files, stored, weights = decode(from_bytes(data))
     graph = decode_record(from_bytes(stored), Graph)
     artifact = Artifact("cpu", text, {}, files)
     answer: str | int | None = ""
@@ -52,7 +53,7 @@ def handle(data: bytes) -> bytes:
         try:
             load_providers(graph.providers, torch_names(graph))
             with process_state_is(graph.state):
-                replay(graph, artifact)
+                replay(graph, artifact, _tensors(weights))
         except NotContiguous as error:
             answer = error.index
         except (Mismatch, PackageError, NotRegistered) as error:
@@ -62,8 +63,16 @@ def handle(data: bytes) -> bytes:
     return to_bytes(encode(answer))
 
 
-def replay(graph: Graph, artifact: Artifact) -> None:
-    """Raises Mismatch."""
+def _tensors(weights: list) -> dict[str, torch.Tensor]:
+    """The weights by the names of the inputs that they are frozen to."""
+    return {
+        name: tensor_of(Weight(digest, dtype, size, data))
+        for name, dtype, size, data, digest in weights
+    }
+
+
+def replay(graph: Graph, artifact: Artifact, weights: dict[str, torch.Tensor]) -> None:
+    """weights: values that inputs have, by name; the others' are made up. Raises Mismatch."""
     source, names = python_source(graph)
     eager = link_text(source, "graph", names)
 
@@ -77,7 +86,7 @@ def replay(graph: Graph, artifact: Artifact) -> None:
     for number, symbols in enumerate(assignments(graph)):
         ranges = int_ranges(graph, symbols, lambda inputs: _accepts(graph, inputs, eager))
         for fill, spread in ((positive, False), (normal, True), (small, False)):
-            inputs = Samples(graph, symbols, fill, ranges)
+            inputs = Samples(graph, symbols, fill, ranges, weights)
             if inputs.possible:
                 function = compiled if not number else lenient
                 error = _compare(graph, inputs, eager, function, spread)

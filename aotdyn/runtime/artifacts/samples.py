@@ -142,14 +142,22 @@ def _int_dtype(item: GraphInput) -> torch.dtype | None:
 class Samples:
     """Inputs that can be made again and again, always equal.
 
-    possible: whether they can be made at all.
+    weights: the values of inputs that are not made up. possible: whether they can be made at all.
     """
 
-    def __init__(self, graph: Graph, symbols: Values, fill: Fill, ranges: list[Range]):
+    def __init__(
+        self,
+        graph: Graph,
+        symbols: Values,
+        fill: Fill,
+        ranges: list[Range],
+        weights: dict[str, torch.Tensor] | None = None,
+    ):
         self.graph = graph
         self.symbols = symbols
         self.fill = fill
         self.ranges = ranges
+        self.weights = weights or {}
         self.possible = True
         self._double = False
         self._shift = 0.0
@@ -199,7 +207,10 @@ class Samples:
         dtype = getattr(torch, item.dtype)
         with torch.no_grad():
             made = torch.empty_strided(size, stride, dtype=dtype)
-            _write(made, self._values(item, size, dtype, span, generator))
+            weight = self.weights.get(item.name)
+            if weight is None:
+                weight = self._values(item, size, dtype, span, generator)
+            _write(made, weight)
             if self._shift and (dtype.is_floating_point or dtype.is_complex):
                 moved = made * (1 + self._moved(size, noise))
                 _write(made, moved.to(dtype))

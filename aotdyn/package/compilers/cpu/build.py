@@ -281,6 +281,7 @@ class Builder:
                 files["external.json"] = described
             attempt = entry.attempt
             notes = {"way": attempt.way} | ({"why": attempt.why} if attempt.why else {})
+            notes |= _frozen_note(entry)
             artifact = Artifact(TARGET, lowered.text, {}, files, notes)
             artifacts[entry.job.graph.id] = (entry.job, artifact)
         return artifacts
@@ -333,6 +334,15 @@ def _mended(entry: _Compiled, index: int) -> bool:
     return True
 
 
+def _frozen_note(entry: _Compiled) -> dict[str, str]:
+    """How much of the model is part of the code."""
+    frozen = entry.lowered.plan.frozen
+    if not frozen:
+        return {}
+    size = sum(len(data) for name, data in entry.lowered.files.items())
+    return {"frozen": f"{len(frozen)} weights are frozen into it ({size} bytes of constants)"}
+
+
 def described(graph: Graph) -> str:
     """A graph for people: its id, and where the program asked for it."""
     place = next((node.user for node in graph.nodes if node.user), "")
@@ -343,6 +353,8 @@ def _notes(entry: _Compiled) -> list[str]:
     found = [f"only where {condition}" for condition in entry.lowered.conditions]
     if entry.attempt.why:
         found.insert(0, f"as {entry.attempt.way}: {entry.attempt.why}")
+    if entry.lowered.plan.frozen:
+        found.append(f"for the recorded weights: {_frozen_note(entry)['frozen']}")
     fixed = without_effect(entry.job.graph.options)
     if fixed:
         found.append(f"without the program's {', '.join(fixed)}, which this target does not have")

@@ -13,6 +13,7 @@ from ...errors import AotdynError, PackageError
 from ...plan import PLANS, Plan
 from ...schema import CODEC
 from ...values import from_bytes, to_bytes
+from ...weights import Weight
 from .. import Job
 from ..cache import digest
 from .code import PartCode
@@ -80,6 +81,7 @@ _JOBS = CODEC.extended(
         **PLANS,
         "options": Options,
         "job": Job,
+        "weight": Weight,
         "part_code": PartCode,
         "lowered": Lowered,
         "refusal": Refusal,
@@ -117,7 +119,8 @@ def job_key(job: Job, options: Options, way: str) -> str:
     graph = job.graph
     hints = json.dumps([(symbol.name, symbol.hint) for symbol in graph.symbols])
     chosen = repr(replace(options, imports=()))
-    return digest(graph.id, hints, chosen, way, torch.__version__, _own_version())
+    weights = repr([(name, weight.digest) for name, weight in job.weights])
+    return digest(graph.id, hints, chosen, weights, way, torch.__version__, _own_version())
 
 
 @functools.lru_cache

@@ -23,14 +23,17 @@ from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.node import has_side_effect
 
-from ...graph import Graph, torch_names
+from ...graph import torch_names
 from ...plan import Constant, Plan
 from ...providers import NotRegistered, load_providers
 from ...state import process_state, process_state_is
+from ...weights import Frozen, tensor_of
+from .. import Job
 from ..fx import graph_module
 from .adapter import adapter_text
 from .code import PartCode, part_code
 from .fakes import Fakes, fake_inputs, float_symbol
+from .freezing import freeze
 from .isa import ISAS
 from .jobs import Lowered, Options
 from .plans import plan_of
@@ -59,20 +62,21 @@ class _Part:
     external: str
 
 
-def lower(graph: Graph, options: Options) -> Lowered:
+def lower(job: Job, options: Options) -> Lowered:
     """Raises Refused when this way cannot take the graph."""
-    return lower_by(Lowering, graph, options)
+    return lower_by(Lowering, job, options)
 
 
-def lower_by(lowering: type["Lowering"], graph: Graph, options: Options) -> Lowered:
+def lower_by(lowering: type["Lowering"], job: Job, options: Options) -> Lowered:
     """Lowers a graph in one of the ways. Raises Refused."""
+    graph = job.graph
     if any(item.device not in ("", "cpu") for item in graph.inputs):
         raise Refused("it takes tensors of another device")
     TensorifyState.clear()  # what another graph's floats have come to
     try:
         load_providers(graph.providers, torch_names(graph))
         with process_state_is(graph.state):
-            return lowering(graph, options).run()
+            return lowering(job, options).run()
     except Refused:
         raise
     except NotRegistered as error:
@@ -96,8 +100,10 @@ class _NotRun:
 class Lowering:
     """One run of AOTAutograd and Inductor, and what is picked up on the way."""
 
-    def __init__(self, graph: Graph, options: Options):
-        self.graph = graph
+    def __init__(self, job: Job, options: Options):
+        self.graph = graph = job.graph
+        self.weights = dict(job.weights)
+        self.frozen: list[Frozen] = []
         self.options = options
         self.parts: dict[str, _Part] = {}
         self.interfaces: dict[str, Interface] = {}
@@ -190,6 +196,7 @@ class Lowering:
     def compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
         """In place of Inductor's `compile_fx_inner`, for each of the aten graphs."""
         name = self.part_name(kwargs)
+        self.freeze(module, examples, kwargs)
         arity = len(self.graph.inputs) if name == "forward" else len(examples)
         module, tensors, interface = tensors_only(module, list(examples), self.fakes.mode, arity)
         flags = flags_of(kwargs)
@@ -210,6 +217,17 @@ class Lowering:
             del interface.outputs[len(self.graph.inputs) :]
         self.interfaces[name] = interface
         return self.part_done(name, examples, first.strides)
+
+    def freeze(self, module: torch.fx.GraphModule, examples: list, kwargs: dict) -> None:
+        """Folds the weights into the graph, if it needs no gradients."""
+        if not self.weights or not kwargs.get("is_inference"):
+            return
+        places = {item.name: index for index, item in enumerate(self.graph.inputs)}
+        with unset_fake_temporarily():
+            wanted = {places[name]: tensor_of(weight) for name, weight in self.weights.items()}
+        metadata = TracingContext.get().fw_metadata
+        digests = {places[name]: weight.digest for name, weight in self.weights.items()}
+        self.frozen = [Frozen(i, digests[i]) for i in freeze(module, examples, wanted, metadata)]
 
     def part_name(self, kwargs: dict[str, Any]) -> str:
         """Which part Inductor is asked for."""
@@ -263,10 +281,12 @@ class Lowering:
             for tensor in interface.constants:
                 file = f"constant{len(constants)}"
                 dtype = str(tensor.dtype).removeprefix("torch.")
-                constants.append(Constant(file, dtype, tuple(tensor.shape)))
-                files[file] = _bytes(tensor)
+                stride = () if tensor.is_contiguous() else tensor.stride()
+                constants.append(Constant(file, dtype, tuple(tensor.shape), stride))
+                with unset_fake_temporarily():
+                    files[file] = _bytes(tensor.contiguous())
         self._note_floats(self.interfaces["forward"])
-        plan = plan_of(self.graph, self.found, constants)
+        plan = replace(plan_of(self.graph, self.found, constants), frozen=tuple(self.frozen))
         self._check_saved(plan)
         conditions = self._conditions()
         written = adapter_text(self.interfaces, first, conditions)

@@ -13,8 +13,8 @@ from torch._inductor import config as inductor_config
 from torch._inductor.graph import GraphLowering
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from ...graph import Graph
 from ...plan import Plan
+from .. import Job
 from .code import PartCode
 from .isa import ISAS
 from .jobs import Lowered, Options
@@ -24,9 +24,9 @@ from .refusal import Refused
 from .tensors_only import Interface, expression, readable_symbols, text
 
 
-def lower_python(graph: Graph, options: Options) -> Lowered:
+def lower_python(job: Job, options: Options) -> Lowered:
     """Raises Refused when this way cannot take the graph."""
-    return lower_by(_PythonLowering, graph, options)
+    return lower_by(_PythonLowering, job, options)
 
 
 @dataclass
@@ -41,8 +41,8 @@ class _Wrapper:
 class _PythonLowering(Lowering):
     """As for the C++ wrapper; but this one takes and gives ints and None itself."""
 
-    def __init__(self, graph: Graph, options: Options):
-        super().__init__(graph, options)
+    def __init__(self, job: Job, options: Options):
+        super().__init__(job, options)
         self.codes: dict[str, PythonCode] = {}
 
     def settings(self) -> dict[str, Any]:
@@ -51,6 +51,7 @@ class _PythonLowering(Lowering):
 
     def compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
         name = self.part_name(kwargs)
+        self.freeze(module, examples, kwargs)
         interface = self._interface(name, examples, module)
         found: dict[str, _Wrapper] = {}
         for isa in self.options.isas:
@@ -95,8 +96,6 @@ class _PythonLowering(Lowering):
         for value in first.values():
             if type(value) is not torch.Tensor or value.layout != torch.strided:
                 raise Refused(f"Inductor made a constant that is a {type(value).__name__}")
-            if not value.is_contiguous():
-                raise Refused("Inductor made a constant that is not contiguous")
             interface.constants.append(value.detach())
 
     def finish(self, plan: Plan, adapter: str) -> tuple[Plan, str, tuple[PartCode, ...]]:

@@ -27,7 +27,8 @@ _FIXED: dict[str, Any] = {
     "max_autotune_conv_backends": "ATEN",
     "triton.cudagraphs": False,
     "cpp_wrapper": False,
-    "freezing": False,
+    "freezing": False,  # ours does without; see `freezing.py`
+    "cpp.weight_prepack": False,  # what it makes is for this machine and no tensor of numbers
 }
 
 _MODES = "mode"  # stands for several settings

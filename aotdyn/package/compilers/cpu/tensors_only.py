@@ -17,6 +17,8 @@ from .refusal import Refused
 
 _aten = torch.ops.aten
 
+UNREAD = "aotdyn_unread"  # marks an input, in a node's `meta`, that the code does without
+
 
 @dataclass
 class Interface:
@@ -114,7 +116,10 @@ class _Rewriting:
         self.placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         if len(self.placeholders) != len(examples):
             raise Refused("the graph has inputs without examples")
-        self.first = next(n for n in self.graph.nodes if n.op != "placeholder")
+        # What is added goes before the first node that computes; constants are going to be removed.
+        nodes = list(self.graph.nodes)
+        start = nodes.index(self.placeholders[-1]) + 1 if self.placeholders else 0
+        self.first = next(node for node in nodes[start:] if node.op != "get_attr")
         self.tensors: list[torch.Tensor] = []
         self.interface = Interface(arity)
         self.sources = readable_symbols(examples, self.interface)
@@ -122,6 +127,9 @@ class _Rewriting:
     def rewrite_inputs(self) -> None:
         for index, (node, value) in enumerate(zip(self.placeholders, self.examples)):
             if isinstance(value, torch.Tensor):
+                if node.meta.get(UNREAD):
+                    self.graph.erase_node(node)
+                    continue
                 self.interface.inputs.append(("input", index))
                 self.tensors.append(value)
                 continue

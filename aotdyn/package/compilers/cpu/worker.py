@@ -19,7 +19,7 @@ def handle(data: bytes) -> bytes:
     job, options, way = job_from_bytes(data)
     torch.set_num_threads(options.threads)
     try:
-        return result_to_bytes(_LOWER[way](job.graph, options))
+        return result_to_bytes(_LOWER[way](job, options))
     except Refused as refused:
         return result_to_bytes(Refusal(str(refused)))
     finally:
