@@ -11,7 +11,7 @@ ints, the tensors and the gradients, and gives a gradient for each input.
 from .errors import PackageError
 from .frozen import frozen
 from .values import Codec, from_bytes, to_bytes
-from .weights import Frozen
+from .weights import FrozenInput
 
 NEW, INPUT, VIEW_OF_INPUT, VIEW_OF_BASE, VIEW_OF_OUTPUT, UNSAFE_VIEW = (
     "new", "input", "view_of_input", "view_of_base", "view_of_output", "unsafe_view",
@@ -122,7 +122,7 @@ class Plan:
     external: bool = False
     python: bool = False
     kernels: tuple[Kernel, ...] = ()
-    frozen: tuple[Frozen, ...] = ()
+    frozen: tuple[FrozenInput, ...] = ()
 
     @property
     def trains(self) -> bool:
@@ -136,7 +136,7 @@ PLANS: dict[str, type] = {
     "memory_layout": Layout,
     "graph_constant": Constant,
     "kernel": Kernel,
-    "frozen": Frozen,
+    "frozen": FrozenInput,
 }
 _CODEC = Codec(PLANS)
 

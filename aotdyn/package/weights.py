@@ -3,15 +3,16 @@ pack, and compared with those of the served model."""
 
 import ctypes
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
 
 from .errors import PackageError
+from .frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weight:
     """A tensor's contents, contiguous. digest: over dtype, size and contents."""
 
@@ -21,7 +22,7 @@ class Weight:
     data: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphWeights:
     """The weights that a graph was recorded with: digests by the names of its inputs."""
 
@@ -29,8 +30,8 @@ class GraphWeights:
     inputs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Frozen:
+@frozen
+class FrozenInput:
     """An input whose value compiled code has taken for a constant."""
 
     input: int

@@ -9,7 +9,7 @@ from aotdyn.package.pack import frozen_weights
 from aotdyn.package.plan import Plan
 from aotdyn.package.recording import merge, read_recording
 from aotdyn.package.weights import (
-    Frozen,
+    FrozenInput,
     Weight,
     can_be_stored,
     tensor_of,
@@ -113,7 +113,7 @@ def test_served_weights_are_compared_with_those_frozen(monkeypatch):
 
     monkeypatch.setattr("aotdyn.runtime.artifacts.frozen.weight_digest", counted)
     weight = torch.arange(4.0)
-    same = weights_as_frozen(Plan("", 0, frozen=(Frozen(1, weight_digest(weight)),)))
+    same = weights_as_frozen(Plan("", 0, frozen=(FrozenInput(1, weight_digest(weight)),)))
     assert same((0, weight)) and same((0, weight)) and len(count) == 1
     weight += 1
     assert not same((0, weight)) and not same((0, weight)) and len(count) == 2

@@ -27,7 +27,7 @@ from ...graph import torch_names
 from ...plan import Constant, Plan
 from ...providers import NotRegistered, load_providers
 from ...state import process_state, process_state_is
-from ...weights import Frozen, tensor_of
+from ...weights import FrozenInput, tensor_of
 from .. import Job
 from ..fx import graph_module
 from .adapter import adapter_text
@@ -103,7 +103,7 @@ class Lowering:
     def __init__(self, job: Job, options: Options):
         self.graph = graph = job.graph
         self.weights = dict(job.weights)
-        self.frozen: list[Frozen] = []
+        self.frozen: list[FrozenInput] = []
         self.options = options
         self.parts: dict[str, _Part] = {}
         self.interfaces: dict[str, Interface] = {}
@@ -227,7 +227,8 @@ class Lowering:
             wanted = {places[name]: tensor_of(weight) for name, weight in self.weights.items()}
         metadata = TracingContext.get().fw_metadata
         digests = {places[name]: weight.digest for name, weight in self.weights.items()}
-        self.frozen = [Frozen(i, digests[i]) for i in freeze(module, examples, wanted, metadata)]
+        found = freeze(module, examples, wanted, metadata)
+        self.frozen = [FrozenInput(index, digests[index]) for index in found]
 
     def part_name(self, kwargs: dict[str, Any]) -> str:
         """Which part Inductor is asked for."""
