@@ -1,0 +1,257 @@
+"""Graphs straight through the builder and the gate: what the gate lets pass, and what it stops."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import aotdyn
+from aotdyn.package.compilers import Job
+from aotdyn.package.compilers.cache import Cache
+from aotdyn.package.compilers.cpu import gate
+from aotdyn.package.compilers.cpu.build import Builder
+from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.compilers.cpu.jobs import Options
+from aotdyn.package.graph import Graph, GraphInput, Node, Value
+from aotdyn.package.plan import plan_from_bytes, plan_to_bytes
+from aotdyn.package.recording import read_recording
+from aotdyn.package.reference import Import
+from aotdyn.package.state import process_state
+from aotdyn.runtime.artifacts import load_graph
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+R = torch.randn
+ISA = runnable_here()[-1]
+
+
+def G(*size):
+    return R(*size).requires_grad_()
+
+
+# -- programs ------------------------------------------------------------------------------------
+
+
+def gelu(x, w, v):
+    return F.gelu(x @ w) + 1e-4 * (x @ v)
+
+
+def indices(i, w):
+    return F.embedding(i, w).sum(1), i // 2
+
+
+def through_batch_norm(x, w, b, g):
+    """The gradient of `b` is nothing but rounding errors."""
+    return F.batch_norm(F.linear(x, w, b), None, None, g, None, True).relu()
+
+
+def scaled(x, w, f):
+    return (x @ w) * f + f / 2, x - f
+
+
+def halves(x, w):
+    return (x @ w).relu() @ w
+
+
+FLOATS = (0.25, 0.75, 1.5)
+
+# name -> (program, calls)
+PROGRAMS = {
+    "gelu": (gelu, [(R(4, 8), G(8, 8), G(8, 8))]),
+    "indices": (indices, [(torch.randint(0, 9, (2, 5)), G(9, 4))]),
+    "batch norm": (through_batch_norm, [(R(16, 4), G(4, 4), G(4), G(4))]),
+    "floats": (scaled, [(G(3, 4), G(4, 6), f) for f in FLOATS]),
+    "half": (halves, [(R(8, 8).bfloat16(), R(8, 8).bfloat16().requires_grad_())]),
+}
+
+
+def _ints(*nodes, outputs):
+    """A graph of numbers that depend on data. x, w, with gradients: of floats; j: an int."""
+    inputs = (
+        GraphInput("x", "float32", "cpu", False, (4, 3), (3, 1)),
+        GraphInput("w", "float32", "cpu", True, (4, 3), (3, 1)),
+        GraphInput("j", "int64", "cpu"),
+    )
+    made = []
+    for name, target, *args in nodes:
+        args = tuple(Value(arg[1:]) if str(arg).startswith("%") else arg for arg in args)
+        made.append(Node(name, target, args, ()))
+    return Graph(inputs, tuple(made), outputs, state=process_state())
+
+
+MUL, GE, GT = (Import("operator", name) for name in ("mul", "ge", "gt"))
+ITEM = ("n", "item", "%j")
+
+GRAPHS = {
+    "an int of data": _ints(ITEM, ("y", MUL, "%x", "%n"), outputs=("y",)),
+    "an int that comes out": _ints(
+        ITEM, ("m", MUL, "%n", 2), ("y", MUL, "%x", "%m"), outputs=("y", "n", "m")
+    ),
+    "an int that is saved": _ints(
+        ITEM, ("y", MUL, "%w", "%n"), ("z", "sin", "%y"), outputs=("z",)
+    ),
+    "a float of data": _ints(
+        ("s", "sum", "%x"), ("n", "item", "%s"), ("y", MUL, "%w", "%n"), ("z", "sin", "%y"),
+        outputs=("z",),
+    ),
+    "a size of data": _ints(
+        ITEM, ("c", GE, "%n", 0), ("k", Import("torch", "_check"), "%c"),
+        ("y", Import("torch", "zeros"), "%n"), ("s", "sum", "%y"), outputs=("y", "s"),
+    ),
+    "a mask": _ints(
+        ("c", GT, "%x", 0.5), ("m", Import("operator", "getitem"), "%w", "%c"),
+        ("z", "sum", "%m"), outputs=("z", "m"),
+    ),
+}  # fmt: skip
+
+
+class Built:
+    """Graphs by name, and what became of them."""
+
+    def __init__(self, graphs):
+        self.graphs = graphs
+        options = Options((ISA,), **({"ways": ("container",)}))
+        with Builder(options) as builder:
+            self.built = builder.build([Job(graph) for graph in graphs.values()])
+
+    def artifact(self, name):
+        id = self.graphs[name].id
+        assert id in self.built.artifacts, self.built.refusals[id]
+        return self.built.artifacts[id]
+
+    def check(self, name, artifact, cache):
+        """What the gate says, "" for nothing."""
+        graph = self.graphs[name]
+        failed = gate.check_artifacts({graph.id: (Job(graph), artifact)}, [ISA], cache)
+        return failed.get(graph.id, "")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gate") / "a.rec"
+    graphs = dict(GRAPHS)
+    for name, (program, calls) in PROGRAMS.items():
+        with aotdyn.record(path.with_name(f"{name}.rec")):
+            recorded = compiled(program, Settings("eager"))
+            for call in calls:
+                recorded(*call)
+        graphs[name] = list(read_recording(path.with_name(f"{name}.rec")).graphs.values())[-1]
+    return Built(graphs)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache(tmp_path)
+
+
+@pytest.mark.parametrize("name", [*GRAPHS, *PROGRAMS])
+def test_right_code_passes(built, name):
+    built.artifact(name)
+
+
+def test_a_float_may_be_any(built):
+    graph = load_graph(built.artifact("floats"), None)
+    x, w = PROGRAMS["floats"][1][0][:2]
+    names = [item.dtype for item in built.graphs["floats"].inputs]
+    for f in (*FLOATS, -3.7, 1e-3, 9.25):
+        given = iter((x, w))
+        found = graph(*(f if dtype == "symfloat" else next(given) for dtype in names))
+        torch.testing.assert_close(found, scaled(x, w, f))
+
+
+# -- wrong code ----------------------------------------------------------------------------------
+
+
+def wrong(artifact, part, index, factor):
+    """The artifact with one of a part's tensors, the first being 0, some times too large."""
+    changed = f"[t * {factor!r} if i == {index} else t for i, t in enumerate(run_{part}(a))]"
+    return changed_text(artifact, part, f"    return {changed}\n")
+
+
+def changed_text(artifact, part, body):
+    """The artifact whose text calls a function with this body in place of a part's code."""
+    text = artifact.text.replace(f"run_{part}", f"changed_{part}")
+    assert text != artifact.text
+    return replace(artifact, text=f"def changed_{part}(a):\n{body}{text}")
+
+
+@pytest.mark.parametrize(
+    "name, part, index, factor",
+    [
+        ("gelu", "forward", 0, 1.001),
+        ("gelu", "backward", 0, 1.001),
+        ("gelu", "backward", 1, 1.001),  # ten thousand times smaller than the other
+        ("indices", "backward", 0, 1.001),
+        ("batch norm", "backward", 0, 1.001),
+        ("batch norm", "backward", 2, 1.001),
+        ("floats", "forward", 1, 1.001),
+        ("half", "forward", 0, 1.05),
+        ("half", "backward", 0, 1.05),
+        ("an int that is saved", "backward", 0, 1.001),
+    ],
+)
+def test_wrong_numbers_are_stopped(built, cache, name, part, index, factor):
+    said = built.check(name, wrong(built.artifact(name), part, index, factor), cache)
+    assert "differs by" in said
+
+
+def test_one_wrong_row_of_a_table_is_stopped(built, cache):
+    """Indices are not only the two smallest."""
+    artifact = built.artifact("indices")
+    i = [item.dtype for item in built.graphs["indices"].inputs].index("int64")
+    body = f"    o = run_forward(a)\n    return [o[0] + (a[{i}] == 8).any(), *o[1:]]\n"
+    wrong = changed_text(artifact, "forward", body)
+    assert "output 0 differs" in built.check("indices", wrong, cache)
+
+
+def with_library(artifact, data):
+    plan = replace(plan_from_bytes(artifact.files["plan"]), library="changed")
+    files = {**artifact.files, "plan": plan_to_bytes(plan), f"{ISA}.so": data}
+    return replace(artifact, files=files)
+
+
+def test_wrong_machine_code_is_stopped(built, cache):
+    """gelu's constant, the root of a half, is wrong by one in four thousand."""
+    artifact = built.artifact("gelu")
+    data = bytes(artifact.files[f"{ISA}.so"])
+    assert b"\xf3\x04\x35\x3f" in data
+    data = data.replace(b"\xf3\x04\x35\x3f", b"\xf3\x14\x35\x3f")
+    assert "differs by" in built.check("gelu", with_library(artifact, data), cache)
+
+
+@pytest.mark.parametrize("damage", ["code", "end", "nothing"])
+def test_damaged_machine_code_is_stopped(built, cache, damage):
+    """It crashes, or does not load; this process does neither."""
+    artifact = built.artifact("gelu")
+    data = bytes(artifact.files[f"{ISA}.so"])
+    if damage == "code":
+        middle = len(data) // 3
+        data = data[:middle] + b"\x0f\x0b" * (len(data) // 6) + data[middle + len(data) // 6 * 2 :]
+    else:
+        data = data[: len(data) // 2] if damage == "end" else b""
+    assert built.check("gelu", with_library(artifact, data), cache)
+
+
+def test_a_wrong_graph_is_stopped(built, cache):
+    graph = built.graphs["gelu"]
+    nodes = tuple(
+        replace(node, args=tuple(1.01e-4 if arg == 1e-4 else arg for arg in node.args))
+        for node in graph.nodes
+    )
+    other = replace(graph, nodes=nodes)
+    assert other != graph
+    job = Job(other)
+    failed = gate.check_artifacts({other.id: (job, built.artifact("gelu"))}, [ISA], cache)
+    assert "differs by" in failed[other.id]
+
+
+def test_what_no_input_was_found_for_is_not_shipped(built, cache):
+    """A graph that always raises is not known to be right."""
+    graph = built.graphs["gelu"]
+    never = Node("z", Import("torch", "_assert"), (False, "never"), ())
+    other = replace(graph, nodes=(never, *graph.nodes))
+    failed = gate.check_artifacts({other.id: (Job(other), built.artifact("gelu"))}, [ISA], cache)
+    assert "could not be tried on random inputs: AssertionError" in failed[other.id]
