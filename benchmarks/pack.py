@@ -3,9 +3,13 @@
     python benchmarks/pack.py [--isa ISA ...] [NAME ...]     the models of benchmarks/serve.py
 
 Each model's forward without gradients and its forward and backward in training: two graphs, of
-which the second has a backward. Every way is a fresh process with empty caches; its CPU seconds
-are those of the process and its children, less those of a process that runs the same eagerly.
-Packing is measured with and without its precompiled headers, which a machine makes once.
+which the second has a backward. Every way is a fresh process with empty caches; CPU seconds are
+those of the process and all its children: for packing all of them, for torch.compile less those of
+a process that runs the same eagerly. Packing is measured with and without its precompiled headers,
+which a machine makes once.
+
+For `--isa avx2 mlp`, on a busy machine with two cores: torch.compile 21.7 s per graph and 1444 KB,
+packing 27.1 s (38.6 s with the headers) and 344 KB.
 """
 
 import argparse
