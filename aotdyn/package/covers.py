@@ -36,12 +36,17 @@ def needed(variants: Sequence[Variant]) -> list[Variant]:
                 if other is variant or id(other) in dropped:
                     continue
                 # Of two that cover each other the newer one stays.
-                if covers(other.guards, variant.guards) and (
-                    other_index > index or not covers(variant.guards, other.guards)
+                if _replaces(other, variant) and (
+                    other_index > index or not _replaces(variant, other)
                 ):
                     dropped.add(id(variant))
                     break
     return [variant for variant in variants if id(variant) not in dropped]
+
+
+def _replaces(general: Variant, special: Variant) -> bool:
+    """Whether one variant of a recording covers another one, and needs no other code."""
+    return set(general.codes) <= set(special.codes) and covers(general.guards, special.guards)
 
 
 class _Facts:

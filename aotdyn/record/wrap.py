@@ -398,6 +398,8 @@ def _is_alias(value: Any) -> bool:
 # Tried in this order for types that are not in WRAPPERS.
 _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     (lambda value: isinstance(value, type), _class),
+    # What stands in sys.modules with a class of its own, such as torch._VF.
+    (lambda value: isinstance(value, types.ModuleType) and importable(value), _known),
     (lambda value: isinstance(value, enum.Enum), _enum),
     (_is_alias, _alias),
     # Its other objects: `Any`, `List`, type variables.

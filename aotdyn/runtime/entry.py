@@ -5,7 +5,6 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from ..package.covers import covers
 from ..package.point import Point
 from ..package.variant import EntryKey
 from . import misses
@@ -28,7 +27,7 @@ class Entry:
     __slots__ = (
         "code", "globals", "point", "settings", "variants", "linked", "skipped", "history",
         "generation", "hits", "missed", "_plain", "_key", "parent", "children", "asked_for",
-        "pending",
+        "pending", "dropped",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +52,8 @@ class Entry:
         self.asked_for = False
         # Variants of packages that have not been linked: (package, place, variant).
         self.pending: list[tuple] = []
+        # How many variants others have taken the place of.
+        self.dropped = 0
 
     def __del__(self) -> None:
         if self._key is not None and (self.hits or self.missed):
@@ -86,14 +87,6 @@ class Entry:
     def add(self, linked: Linked, first: bool = True) -> None:
         """A variant from now on. The newest is tried first: it is the most general one."""
         self.linked.insert(0 if first else len(self.linked), linked)
-        self.refresh()
-
-    def replace_covered(self, general: Linked) -> None:
-        """Drops the variants that a new one covers."""
-        guards = general.guards()
-        self.linked = [
-            each for each in self.linked if each is general or not covers(guards, each.guards())
-        ]
         self.refresh()
 
     def refresh(self) -> None:

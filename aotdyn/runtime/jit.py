@@ -7,9 +7,10 @@ import os
 import traceback
 from collections import Counter
 
+from ..package.covers import covers
 from ..package.errors import AotdynError, Unsupported
 from ..package.graph import python_source
-from ..package.reference import EntryAt
+from ..package.reference import EntryAt, Import, Live
 from ..record.reasons import message
 from ..record.shapes import History
 from ..record.signals import SkipFrame
@@ -48,7 +49,7 @@ def trace(entry, values: tuple) -> Linked | None:
             settings.options,
             settings.capture,
         ),
-        crowded=len(entry.linked) >= CROWDED,
+        crowded=len(entry.linked) + entry.dropped >= CROWDED,
     )
     try:
         traced = trace_frame(request)
@@ -88,8 +89,32 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
         put_on_trial(entry, linked)
     recorder.record(entry, traced, linked, inputs)
     entry.add(linked)
-    entry.replace_covered(linked)
+    _replace_covered(entry, linked)
     return linked
+
+
+def _replace_covered(entry, general: Linked) -> None:
+    """Drops the variants that a new one covers. They still count for the limit."""
+    guards = general.guards()
+    kept = [
+        each
+        for each in entry.linked
+        if each is general or not (_mean_the_same(general, each) and covers(guards, each.guards()))
+    ]
+    entry.dropped += len(entry.linked) - len(kept)
+    entry.linked = kept
+    entry.refresh()
+
+
+def _mean_the_same(left: Linked, right: Linked) -> bool:
+    """Whether what two variants name alike is the same object: a function may have been replaced
+    in between."""
+    names = {ref: left.names.get(name) for name, ref in left.variant.names.items()}
+    return all(
+        names[ref] is right.names.get(name)
+        for name, ref in right.variant.names.items()
+        if isinstance(ref, Import | Live) and ref in names
+    )
 
 
 def _skip(entry, reason: str, detail: str) -> None:

@@ -176,7 +176,7 @@ def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
         found = _covering(entry, values)
         if found is not None:
             return found
-        if len(entry.linked) >= RECOMPILE_LIMIT:
+        if len(entry.linked) + entry.dropped >= RECOMPILE_LIMIT:
             failures = [_explainer(linked, values).failures()[:1] for linked in entry.linked]
             jit.report_limit(entry, [failure for first in failures for failure in first])
             entry.skipped = "recompile_limit"

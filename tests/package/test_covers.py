@@ -108,3 +108,47 @@ def test_what_was_recorded_is_history(tmp_path):
     (entry,) = settings.entries()
     assert entry.missed == 1
     assert len(entry.linked) == 1
+
+
+def doubled(x):
+    return x * 2
+
+
+def tripled(x):
+    return x * 3
+
+
+def calls_a_global(x):
+    return helper(x) + 1
+
+
+helper = doubled
+
+
+def test_what_is_put_back_is_still_there(monkeypatch):
+    """The same name means another object: neither variant covers the other one."""
+    settings = Settings("eager")
+    traced = compiled(calls_a_global, settings)
+    x = torch.ones(3)
+    for _ in range(4):
+        for function in (doubled, tripled, lambda x: x * 4, lambda x: x * 5):
+            function = kept.setdefault(function.__code__, function)
+            monkeypatch.setitem(globals(), "helper", function)
+            assert torch.equal(traced(x), function(x) + 1)
+    (entry,) = settings.entries()
+    assert len(entry.linked) == entry.missed == 4
+
+
+kept: dict = {}
+
+
+def test_variants_that_were_dropped_count_for_the_limit():
+    def fn(x, n):
+        return x * n if n % 2 else x + n
+
+    settings = Settings("eager")
+    traced = compiled(fn, settings)
+    for n in range(9):
+        traced(torch.ones(n + 2), n)
+    (entry,) = settings.entries()
+    assert entry.missed == len(entry.linked) + entry.dropped

@@ -181,3 +181,14 @@ def test_module(name, training):
     actual = run(compiled, traced, args)
     assert len(expected) == len(actual)
     assert all(map(equal, expected, actual))
+
+
+def test_recurrent_layers_can_be_packaged(agree):
+    """They reach their kernels through `torch._VF`, a module of a class of its own."""
+
+    def fn(layer, x):
+        return layer(x)
+
+    found = agree(fn, (nn.LSTM(3, 4), torch.ones(5, 2, 3)), breaks=0)
+    assert not found.obstacles
+    assert not [variant.obstacles for variant in found.variants if variant.obstacles]
