@@ -3,6 +3,7 @@
 import pytest
 
 from aotdyn.package.compilers.cache import Cache, digest
+from aotdyn.package.printer import sized
 
 
 @pytest.fixture
@@ -23,10 +24,12 @@ def test_what_is_in_it(cache, command):
     cache.put("object", digest("a"), bytes(1500))
     cache.put("object", digest("b"), bytes(500))
     cache.put("library", digest("a"), bytes(10))
+    library, objects = cache.usage()
+    assert (library.entries, objects.entries) == (1, 2) and objects.size >= 2000
     assert command("cache").stdout.splitlines() == [
-        f"{cache.folder}: 2.0 kB of 2.1 MB",
-        "  library: 1 entries, 10 bytes",
-        "  object: 2 entries, 2.0 kB",
+        f"{cache.folder}: {sized(library.size + objects.size)} of 2.1 MB",
+        f"  library: 1 entries, {sized(library.size)}",
+        f"  object: 2 entries, {sized(objects.size)}",
     ]
 
 
