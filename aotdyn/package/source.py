@@ -5,17 +5,20 @@ derive from the node. `text` takes `name`, which gives the name that a reference
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, dataclass_transform
 
-from .frozen import frozen
+from .frozen import T, frozen
 from .reference import Literal, Reference, Runtime
 
 Namer = Callable[[Reference], str]
 
 
-@frozen
+@dataclass(init=False, repr=False, eq=False)
 class Source:
     """Base of all sources. `base` is the source this one is reached from, None at a root."""
+
+    __slots__ = ("_hash",)
 
     @property
     def base(self) -> "Source | None":
@@ -30,7 +33,25 @@ class Source:
         return self.step("" if base is None else base.text(name), name)
 
 
-@frozen
+@dataclass_transform(frozen_default=True)
+def node(cls: T) -> T:
+    """A frozen class that computes its hash once: the tracer looks sources up all the time, and
+    they are long chains."""
+    made = frozen(cls)
+    compute, keep = made.__hash__, Source._hash.__set__
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            keep(self, compute(self))
+            return self._hash
+
+    made.__hash__ = __hash__
+    return made
+
+
+@node
 class Local(Source):
     """A frame value under the name it has in `check` and `body`."""
 
@@ -40,7 +61,7 @@ class Local(Source):
         return self.name
 
 
-@frozen
+@node
 class Bound(Source):
     """The object that a reference resolves to."""
 
@@ -50,7 +71,7 @@ class Bound(Source):
         return name(self.reference)
 
 
-@frozen
+@node
 class Derived(Source):
     """Base of the sources that start from another one."""
 
@@ -61,7 +82,7 @@ class Derived(Source):
         return self.of
 
 
-@frozen
+@node
 class Attribute(Derived):
     """`of.name`, only for attributes that run no user code: slots, cells, functions, tensors."""
 
@@ -71,7 +92,7 @@ class Attribute(Derived):
         return f"{base}.{self.name}"
 
 
-@frozen
+@node
 class Item(Derived):
     """`of[key]` of an exact list, tuple or dict; key is a plain value (see `values.py`)."""
 
@@ -81,7 +102,7 @@ class Item(Derived):
         return f"{base}[{self.key!r}]"
 
 
-@frozen
+@node
 class ReferredItem(Derived):
     """`of[key]` of an exact dict whose key is an object named by a reference."""
 
@@ -91,7 +112,7 @@ class ReferredItem(Derived):
         return f"{base}[{name(self.key)}]"
 
 
-@frozen
+@node
 class TypeOf(Derived):
     """`type(of)`."""
 
@@ -99,7 +120,7 @@ class TypeOf(Derived):
         return f"type({base})"
 
 
-@frozen
+@node
 class Size(Derived):
     """The size of a tensor in dimension `dim`."""
 
@@ -109,7 +130,7 @@ class Size(Derived):
         return f"{base}.size({self.dim})"
 
 
-@frozen
+@node
 class Stride(Derived):
     """The stride of a tensor in dimension `dim`, in elements."""
 
@@ -119,7 +140,7 @@ class Stride(Derived):
         return f"{base}.stride({self.dim})"
 
 
-@frozen
+@node
 class StorageOffset(Derived):
     """The storage offset of a tensor, in elements."""
 
@@ -127,7 +148,7 @@ class StorageOffset(Derived):
         return f"{base}.storage_offset()"
 
 
-@frozen
+@node
 class OwnDict(Derived):
     """The instance's own dictionary, where the class overrides how attributes are read."""
 
@@ -135,7 +156,7 @@ class OwnDict(Derived):
         return f"{name(Runtime('own_dict'))}({base})"
 
 
-@frozen
+@node
 class Contents(Derived):
     """What an instance of a dict subclass holds, as a dict, where the class overrides reading."""
 
@@ -143,7 +164,7 @@ class Contents(Derived):
         return f"{name(Runtime('contents'))}({base})"
 
 
-@frozen
+@node
 class Called(Derived):
     """What a function with a cache gives for these plain arguments."""
 
@@ -156,7 +177,7 @@ class Called(Derived):
         return f"{base}({', '.join(args)})"
 
 
-@frozen
+@node
 class Referent(Derived):
     """What a weak reference refers to, None when that is gone."""
 
@@ -164,7 +185,7 @@ class Referent(Derived):
         return f"{base}()"
 
 
-@frozen
+@node
 class ValueAt(Derived):
     """The value at a place in the order of a dict whose keys differ between processes."""
 

@@ -70,14 +70,21 @@ class Variant:
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
+_hashes: dict[int, tuple[CodeType, str]] = {}
+
+
 def code_hash(code: CodeType) -> str:
     """The identity of a code object across processes: what it does, not where it stands.
 
-    Raises nothing: constants of unknown type (only made by tools) count by their `repr`.
+    Raises nothing: constants of unknown type (only made by tools) count by their `repr`. It is
+    remembered; the code object is kept alive, so that its id stays its own.
     """
-    digest = hashlib.sha256()
-    _feed(code, digest)
-    return digest.hexdigest()[:16]
+    known = _hashes.get(id(code))
+    if known is None:
+        digest = hashlib.sha256()
+        _feed(code, digest)
+        known = _hashes[id(code)] = (code, digest.hexdigest()[:16])
+    return known[1]
 
 
 def _feed(code: CodeType, digest) -> None:

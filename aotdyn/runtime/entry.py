@@ -6,12 +6,12 @@ from types import CodeType
 from typing import Any
 
 from ..package.point import Point
-from ..package.variant import EntryKey
+from ..package.variant import EntryKey, code_hash
 from . import misses
 from .cpython import native
 from .hook import hookless, pass_over
 from .link import Linked
-from .support import Continue, hash_of
+from .support import Continue
 
 # (entry, hits, misses) of entries that are no more, with the callable they belonged to.
 retired: list[tuple[EntryKey, int, int]] = []
@@ -64,7 +64,7 @@ class Entry:
         """The entry's name in every process."""
         if self._key is None:
             module = self.globals.get("__name__", "")
-            self._key = EntryKey(module, self.code.co_qualname, hash_of(self.code), self.point)
+            self._key = EntryKey(module, self.code.co_qualname, code_hash(self.code), self.point)
         return self._key
 
     @property

@@ -23,7 +23,7 @@ from ..package.reference import (
     Tensors,
 )
 from ..package.resolve import resolve_code, resolve_import, resolve_made
-from ..package.variant import Variant
+from ..package.variant import Variant, code_hash
 from . import support
 from .classes import class_check
 from .cpython import internal_name
@@ -94,7 +94,7 @@ class Linker:
         for reference, expected in self.variant.codes:
             function = resolve_import(reference)
             code = getattr(function, "__code__", None)
-            if code is None or support.hash_of(code) != expected:
+            if code is None or code_hash(code) != expected:
                 name = f"{reference.module}:{reference.qualname}"
                 raise PackageError(f"the code of {name} has changed since it was recorded")
 

@@ -1,6 +1,5 @@
 """What generated checks and bodies call. `link.py` binds these by name (`Runtime` references)."""
 
-from types import CodeType
 from typing import Any
 
 from torch.nn.modules import module as torch_module
@@ -28,20 +27,9 @@ class Continue:
         self.values = values
 
 
-_hashes: dict[int, tuple[CodeType, str]] = {}
-
-
-def hash_of(code: CodeType) -> str:
-    """`code_hash`, remembered. The code object is kept alive, so that its id stays its own."""
-    known = _hashes.get(id(code))
-    if known is None:
-        known = _hashes[id(code)] = (code, code_hash(code))
-    return known[1]
-
-
 def code_is(function: Any, expected: str) -> bool:
     """Whether a function has the code with this hash."""
-    return hash_of(function.__code__) == expected
+    return code_hash(function.__code__) == expected
 
 
 def same_keys(mapping: dict, keys: tuple) -> bool:
