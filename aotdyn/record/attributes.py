@@ -412,7 +412,20 @@ def generic_delattr(t, self: ObjectVariable, name: str) -> None:
         _data_descriptor(t, self, name, held, owner)
     elif own_attribute(t, self, name) is None:
         no_attribute(t, self, name)
-    t.effects.delete_attribute(self, name)
+    delete_own(t, self, name)
+
+
+def delete_own(t, self: ObjectVariable, name: str) -> None:
+    """Deletes an attribute that is there from the object's own dictionary or slot."""
+    came_in = self.live is not None and self.source is not None
+    if came_in and self.cls.__dictoffset__ and name in self.attributes:
+        # It was set without a look at what was there.
+        source = own_dict_source(self)
+        came_in = name in object.__getattribute__(self.live, "__dict__")
+        t.guard("HAS" if came_in else "LACKS", source, name)
+    elif came_in and name in self.attributes:
+        _slot(t, self, getattr(self.cls, name), name)
+    t.effects.delete_attribute(self, name, came_in)
 
 
 # -- super() ------------------------------------------------------------

@@ -572,6 +572,8 @@ def object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:
         if value is DELETED:
             lines.append(f"object.__delattr__({target}, {name!r})")
         else:
+            if w.t.effects.is_renewed(v, name):
+                lines.append(f"object.__delattr__({target}, {name!r})")
             lines.append(set_attribute(w, target, name, w.value(value)))
     return lines
 

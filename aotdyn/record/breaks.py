@@ -27,6 +27,8 @@ from .variables import (
     Lazy,
     MethodVariable,
     Null,
+    ObjectVariable,
+    Opaque,
     Variable,
 )
 
@@ -166,7 +168,20 @@ class Ending:
             return set()
         if sees_lifetimes(self.frame.code):
             return set(self.frame.code.co_varnames)
-        return live_locals(self.frame.decoded, self.frame.decoded.at[offset])
+        live = live_locals(self.frame.decoded, self.frame.decoded.at[offset])
+        kept = {name for name, value in self.frame.locals.items() if self._has_end(value)}
+        return live | kept
+
+    def _has_end(self, variable: Variable) -> bool:
+        """Whether the program may see when a value goes: a frame holds it to its own end."""
+        if isinstance(variable, Lazy | Opaque):
+            kind = type(variable.value)
+        else:
+            kind = variable.type if isinstance(variable, ObjectVariable) else object
+        if not hasattr(kind, "__del__"):
+            return False
+        self.t.realize(variable)
+        return True
 
     @property
     def next_offset(self) -> int:

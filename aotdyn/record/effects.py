@@ -31,6 +31,8 @@ class Effects:
     def __init__(self) -> None:
         self.changed: dict[int, Variable] = {}
         self.count = 0
+        # Attributes that were deleted and set again: (id of the object, name).
+        self.renewed: set[tuple[int, str]] = set()
         # (globals dict's id, name) -> (globals, its source, value)
         self.globals: dict[tuple[int, str], tuple] = {}
         # (class that existed before, name) -> what was set there last, or DELETED
@@ -74,13 +76,23 @@ class Effects:
     def set_attribute(self, target: ObjectVariable, name: str, value: Variable) -> None:
         """Sets an attribute in an object's own dictionary or slot."""
         self.touch(target)
-        # The last write decides the place in the order of attributes only for new ones.
+        # The first write decides the place in the order of attributes, unless it was deleted.
+        if target.attributes.get(name) is DELETED:
+            del target.attributes[name]
+            self.renewed.add((id(target), name))
         target.attributes[name] = value
 
-    def delete_attribute(self, target: ObjectVariable, name: str) -> None:
-        """Deletes an attribute of an object's own."""
+    def delete_attribute(self, target: ObjectVariable, name: str, came_in: bool) -> None:
+        """Deletes an attribute of an object's own. came_in: the object had it before the frame."""
         self.touch(target)
-        target.attributes[name] = DELETED
+        if came_in:
+            target.attributes[name] = DELETED
+        else:
+            target.attributes.pop(name, None)
+
+    def is_renewed(self, target: ObjectVariable, name: str) -> bool:
+        """Whether an attribute was deleted and set again: it is the last one now."""
+        return (id(target), name) in self.renewed
 
     def set_function_attribute(self, target: FunctionVariable, name: str, value: Variable) -> None:
         """Sets an attribute on a function that the frame made."""

@@ -4,7 +4,7 @@ in; and closing them."""
 from .invoke import run_inlined
 from .opcodes.control import Return
 from .operation import apply, call
-from .signals import GraphBreak, Raised
+from .signals import GraphBreak, Raised, SkipFrame
 from .variables import Constant, ExceptionVariable, GeneratorVariable, TupleVariable, Variable
 
 NONE = Constant(None)
@@ -51,6 +51,23 @@ def close_generator(t, generator: GeneratorVariable) -> None:
         raise
     if yielded is not None:
         t.raise_exception(RuntimeError, "generator ignored GeneratorExit")
+
+
+def require_ended(t) -> None:
+    """No generator waits where its end would run code of the program: when Python drops it, its
+    `finally` and `with` blocks are left.
+
+    Raises SkipFrame for one that the root frame made: it knows best when it drops it. Raises
+    GraphBreak for one made in a call below, to break at that call.
+    """
+    for generator, by_root in t.generators:
+        frame = generator.frame
+        waits = generator.started and not generator.finished
+        if waits and frame.decoded.handler(frame.instruction.offset) is not None:
+            detail = f"{frame.code.co_name} is left half way"
+            if by_root:
+                raise SkipFrame("generator", detail)
+            raise GraphBreak("generator", detail, generator.origin)
 
 
 def _check_idle(t, generator: GeneratorVariable) -> None:

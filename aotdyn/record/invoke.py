@@ -17,7 +17,7 @@ from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
 from .operation import apply, call, goes_to_graph
 from .rules.table import RULES, find
-from .signals import GraphBreak, Raised
+from .signals import GraphBreak, Raised, SkipFrame
 from .stand_ins import argument_error
 from .variables import (
     Constant,
@@ -51,7 +51,9 @@ def inline(
     if code.co_flags & _GENERATOR:
         # Runs up to RETURN_GENERATOR, which only sets up the object.
         frame.index = _after_return_generator(frame)
-        return t.new(GeneratorVariable(frame, function, (args, kwargs)))
+        generator = t.new(GeneratorVariable(frame, function, (args, kwargs)))
+        t.generators.append((generator, t.frame is t.root))
+        return generator
     return run_inlined(t, frame).value
 
 
@@ -365,6 +367,11 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
 
 def allocate(t, cls: type) -> ObjectVariable:
     """`object.__new__(cls)`, or `dict.__new__(cls)`."""
+    if hasattr(cls, "__del__"):
+        # When it goes is seen; only the frame itself knows when it drops its last reference.
+        if t.frame is t.root:
+            raise SkipFrame("finalizer", cls.__qualname__)
+        raise GraphBreak("finalizer", cls.__qualname__)
     if issubclass(cls, dict) and cls is not dict:
         return t.new(MappingObject(cls, DictVariable()))
     if any(not base.__flags__ & (1 << 9) and base is not object for base in cls.__mro__):

@@ -64,6 +64,10 @@ REASONS: dict[str, tuple[str, str]] = {
     "reconstruct": ("the object cannot be rebuilt after the graph", "avoid keeping it alive"),
     "hash": ("the key's hash is not known while tracing", "use strings, ints or classes as keys"),
     "subclass": ("the class overrides what the tracer relies on", "use the plain class here"),
+    "finalizer": (
+        "an object with __del__ is made",
+        "make it outside of the frame, or use a context manager",
+    ),
     "hooks": ("the module has hooks that are not traced", "remove the hooks for the hot path"),
     # -- control flow ------------------------------------------------------------------------
     "exception": ("an exception leaves the frame", "the program raises here in Python as well"),

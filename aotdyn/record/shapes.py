@@ -6,6 +6,7 @@ the text of the guards, are ours.
 """
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from ..package.graph import GraphInput, Symbol
 from ..package.guard import Guard
 from ..package.reference import Import, TensorMeta
 from ..package.source import Item, Local, Size, Source, Stride
-from .hazards import WatchedFakeMode
+from .hazards import Hazards, WatchedFakeMode
 from .signals import GraphBreak
 from .variables import Constant, Symbolic, TensorVariable, Variable
 
@@ -131,13 +132,7 @@ class Shapes:
         self.crowded = crowded
         self.here = here
         self.dynamic = dynamic
-        self.env = ShapeEnv(
-            duck_shape=True,
-            specialize_zero_one=True,
-            allow_scalar_outputs=capture,
-            allow_dynamic_output_shape_ops=capture,
-        )
-        self.fake_mode = WatchedFakeMode(shape_env=self.env, allow_non_fake_inputs=False)
+        self._capture = capture
         # symbol -> the source whose value it is
         self.bindings: dict[sympy.Symbol, Source] = {}
         # (source, expression) that must agree
@@ -148,6 +143,26 @@ class Shapes:
         self._fixed: list[Guard] = []
         # (expression, source) of sizes that must not become constants
         self._strict: list[tuple[Any, Size]] = []
+
+    # Many frames meet no tensor, and no symbol either: these are made when they are needed.
+
+    @functools.cached_property
+    def env(self) -> ShapeEnv:
+        return ShapeEnv(
+            duck_shape=True,
+            specialize_zero_one=True,
+            allow_scalar_outputs=self._capture,
+            allow_dynamic_output_shape_ops=self._capture,
+        )
+
+    @functools.cached_property
+    def fake_mode(self) -> WatchedFakeMode:
+        return WatchedFakeMode(shape_env=self.env, allow_non_fake_inputs=False)
+
+    @property
+    def hazards(self) -> Hazards:
+        """What the operators do that have been run on fakes."""
+        return self.fake_mode.hazards if "fake_mode" in vars(self) else Hazards()
 
     # -- ints --------------------------------------------------------------------------------
 

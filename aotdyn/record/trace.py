@@ -4,6 +4,7 @@ Reading order: here, `tracer`, `interpreter`, `opcodes/`, `operation`, `rules/`,
 `body` for what comes out.
 """
 
+import functools
 import logging
 import random
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from .body import BodyWriter, Restart
 from .breaks import write_break, write_return
 from .check import CheckWriter
 from .frame import Frame
+from .generators import require_ended
 from .hazards import COPIED_BYTES, storage_of
 from .interpreter import run
 from .namespaces import globals_source
@@ -130,7 +132,7 @@ class Request:
         """How many steps at the beginning cannot be broken at: the one that has raised."""
         return int(self.point is not None and self.point.kind == RAISE)
 
-    @property
+    @functools.cached_property
     def params(self) -> tuple[str, ...]:
         return parameter_names(self.code, self.point)
 
@@ -166,17 +168,20 @@ def trace_frame(request: Request) -> Traced:
     stop_at: dict[int, GraphBreak] = {}
     for _ in range(MAXIMUM_ATTEMPTS):
         tracer = Tracer(request, stop_at)
-        with _process_preserved():
-            found = _attempt(tracer)
-        if isinstance(found, GraphBreak):
+        try:
+            with _process_preserved():
+                found = _attempt(tracer)
+            if isinstance(found, Found):
+                return _finish(tracer, found)
             if request.options.fullgraph:
                 raise _unsupported(tracer, found)
             step = found.origin if found.origin is not None else tracer.step
-            if step <= request.reserved or step in stop_at:
-                raise SkipFrame(found.reason, found.detail)
-            stop_at[step] = found
-            continue
-        return _finish(tracer, found)
+        finally:
+            # What it has seen goes now: it knows itself, and would wait for the collector.
+            vars(tracer).clear()
+        if step <= request.reserved or step in stop_at:
+            raise SkipFrame(found.reason, found.detail)
+        stop_at[step] = found
     raise SkipFrame("internal", "no place was found at which to break")
 
 
@@ -240,9 +245,9 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     try:
         value = run(t, frame, pending_exception(t)).value
     except GraphBreak as error:
-        if error.origin is not None or not _unchanged(t, frame):
-            return error
-        cause = error
+        cause = _without_frames(error)
+        if cause.origin is not None or not _unchanged(t, frame):
+            return cause
     except Raised as raised:
         error = GraphBreak("exception", raised.value.describe())
         if not _unchanged(t, frame):
@@ -251,6 +256,7 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     except Stop as stop:
         cause, execute = stop.cause, stop.execute
     try:
+        require_ended(t)
         if cause is None:
             write_return(t, writer, value)
             return Found(names, writer, None, grad, state)
@@ -261,7 +267,17 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     except GraphBreak as error:
         if error.origin is None:
             error.origin = -1
-        return error
+        return _without_frames(error)
+
+
+def _without_frames(error: GraphBreak) -> GraphBreak:
+    """A break that is kept: the frames in its traceback would keep those of the program alive, and
+    all that these hold, until the collector comes."""
+    seen: BaseException | None = error
+    while seen is not None:
+        seen.__traceback__ = None
+        seen = seen.__cause__ or seen.__context__
+    return error
 
 
 def _unchanged(t: Tracer, frame: Frame) -> bool:
@@ -369,7 +385,7 @@ def _finish(t: Tracer, found: Found) -> Traced:
 
 def _restart(t: Tracer, graph: Graph | None) -> Restart:
     """How the frame starts over where the graph raises."""
-    hazards = t.shapes.fake_mode.hazards
+    hazards = t.shapes.hazards
     copied, watched = [], []
     inputs = {v.node: v for v in t.tensors if v.node is not None}
     for index, spec in enumerate(graph.inputs if graph is not None else ()):

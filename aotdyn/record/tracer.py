@@ -32,6 +32,7 @@ from .variables import (
     Constant,
     DictVariable,
     ExceptionVariable,
+    GeneratorVariable,
     Known,
     Lazy,
     ListVariable,
@@ -83,6 +84,8 @@ class Tracer:
         # The sources of objects that were keys of a dict or set by their identity.
         self.keys: dict[Source, None] = {}
         self.tensors: list[TensorVariable] = []
+        # Those made while tracing, and whether the root frame itself made them.
+        self.generators: list[tuple[GeneratorVariable, bool]] = []
         self.handled: ExceptionVariable | None = None
         self.frame: Frame | None = None
         self.root: Frame | None = None

@@ -813,3 +813,53 @@ def test_getattr_has_the_last_word(agree):
         return FailingProperty().missing, hasattr(GB(), "q"), GB().q, x + 1
 
     agree(program, (torch.ones(2),), breaks=0)
+
+
+def test_attributes_that_come_and_go(agree):
+    def program(x, a):
+        a.extra = 1
+        del a.extra
+        a.v, seen = 5, a.v
+        del a.v
+        b = A(1)
+        b.w = 2
+        del b.v
+        b.v = 3
+        names = list(vars(a)), list(vars(b)), hasattr(a, "extra"), hasattr(a, "v")
+        a.last = 1
+        a.v = x
+        return names, list(vars(a)), seen, a, b, x + 1
+
+    with_extra = A(1)
+    with_extra.extra = 0
+    agree(program, (torch.ones(2), A(1)), (torch.ones(2), with_extra), breaks=0)
+
+
+class Finalized:
+    def __init__(self, log):
+        self.log = log
+
+    def __del__(self):
+        self.log.append("gone")
+
+
+def test_objects_with_a_finalizer_go_when_python_drops_them(agree):
+    def program(x):
+        log = []
+
+        def inner():
+            a = Finalized(log)
+            log.append("made")
+            b = a
+            del a
+            log.append("one left")
+            b = None
+            log.append("end")
+
+        inner()
+        y = x + 1
+        Finalized(log)
+        log.append("dropped at once")
+        return log, y
+
+    agree(program, (torch.ones(2),))

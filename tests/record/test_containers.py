@@ -735,4 +735,18 @@ def p_int_div0(x):
     return (out, x)
 
 
+@program(*((torch.ones(2), {1, 2, 3}) for _ in range(2)))
+def p_set_in_place_operators(x, s):
+    alias = s
+    s |= {4, 5}
+    s &= {2, 3, 4}
+    s -= {3}
+    s ^= {4, 9}
+    f = frozenset(s)
+    f |= {7}
+    t = s
+    t |= {1: 2}.keys()
+    return s is alias, t is s, f, x
+
+
 test_agrees = program.test()

@@ -1,6 +1,7 @@
 """Generators, iterators, `itertools`, comprehensions."""
 
 import collections
+import contextlib
 import itertools
 import operator
 
@@ -548,6 +549,48 @@ def p_comp_scope(x):
 def p_comp_closure(x):
     fs = [lambda: i for i in range(3)]
     return ([f() for f in fs], x)
+
+
+@program(breaks=None)
+def p_left_half_way(x):
+    log = []
+
+    def g():
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("left")
+
+    def first():
+        log.append(next(g()))
+        for value in g():
+            break
+        log.append(value)
+
+    first()
+    a = g()
+    log.append(next(a))
+    a = None
+    return log, x
+
+
+@program(breaks=None)
+def p_left_with_its_frame(x):
+    log = []
+
+    def g():
+        with contextlib.ExitStack() as stack:
+            stack.callback(log.append, "closed")
+            yield 1
+
+    def run():
+        a = g()
+        log.append(next(a))
+        log.append("end")
+
+    run()
+    return log, x
 
 
 test_agrees = program.test()

@@ -3,7 +3,7 @@
 import builtins
 import operator
 
-from ..attributes import own_attribute, own_dict_source
+from ..attributes import delete_own, own_attribute, own_dict_source
 from ..operation import apply, key_of
 from ..signals import GraphBreak
 from ..variables import (
@@ -34,6 +34,8 @@ def snapshot(t, self: InstanceDict) -> DictVariable:
         elif name not in found and _is_slot(owner.cls, name):
             continue
         else:
+            if t.effects.is_renewed(owner, name):
+                found.pop(name, None)
             found[name] = (Constant(name), value)
     return t.new(DictVariable(found))
 
@@ -82,7 +84,7 @@ def setitem(t, self, key, value):
 @rule((operator.delitem, dict.__delitem__), InstanceDict)
 def delitem(t, self, key):
     getitem(t, self, key)
-    t.effects.delete_attribute(self.owner, t.constant(key))
+    delete_own(t, self.owner, t.constant(key))
     return NONE
 
 
@@ -90,7 +92,7 @@ def delitem(t, self, key):
 def pop(t, self, key, default=None):
     found = _find(t, self, key)
     if found is not None:
-        t.effects.delete_attribute(self.owner, t.constant(key))
+        delete_own(t, self.owner, t.constant(key))
         return found
     if default is None:
         t.raise_exception(KeyError, t.realize(key))
