@@ -224,6 +224,8 @@ def own_attribute(t, self: ObjectVariable, name: str) -> Variable | None:
     own = object.__getattribute__(self.live, "__dict__")
     source = own_dict_source(self)
     if name in own:
+        # Its value may never be looked at.
+        t.guard("HAS", source, name)
         return t.lazy(own[name], Item(source, name))
     t.guard("LACKS", source, name)
     return None

@@ -43,7 +43,8 @@ class CheckWriter:
         self._count_uses(ordered, inputs)
         dicts = {g.source for g in guards if g.kind == "TYPE" and g.expected == _DICT}
         for guard in ordered:
-            if guard.kind == "HAS" and guard.source in dicts and self._is_read(guard):
+            is_dict = guard.source in dicts or _is_own_dict(guard.source)
+            if guard.kind == "HAS" and is_dict and self._is_read(guard):
                 continue
             condition = guard.text(self.names.of, self.value)
             self.lines.append(f"if not ({condition}): return None")
@@ -90,3 +91,10 @@ class CheckWriter:
         self.lines.append(f"{name} = {text}")
         self._read[source] = name
         return name
+
+
+def _is_own_dict(source: Source | None) -> bool:
+    """Whether a source is an object's own dictionary, which is an exact dict."""
+    return isinstance(source, OwnDict) or (
+        isinstance(source, Attribute) and source.name == "__dict__"
+    )

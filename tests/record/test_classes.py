@@ -863,3 +863,31 @@ def test_objects_with_a_finalizer_go_when_python_drops_them(agree):
         return log, y
 
     agree(program, (torch.ones(2),))
+
+
+def test_an_attribute_that_is_only_passed_on_or_deleted_is_guarded(agree):
+    def program(x, a):
+        x += 1
+        has = hasattr(a, "extra")
+        kept = a.extra
+        del a.extra
+        return x, has, kept
+
+    with_extra = A(1)
+    with_extra.extra = x = torch.ones(2)
+    agree(program, (x, with_extra), (x, A(1)), (x, with_extra))
+
+
+class BadBool:
+    def __bool__(self):
+        return self
+
+
+def test_bool_must_return_a_bool(agree):
+    def program(x):
+        try:
+            return x if BadBool() else -x
+        except TypeError as error:
+            return str(error)
+
+    agree(program, (torch.ones(2),), breaks=0)

@@ -742,7 +742,7 @@ def p_set_in_place_operators(x, s):
     s &= {2, 3, 4}
     s -= {3}
     s ^= {4, 9}
-    f = frozenset(s)
+    f = frozenset([1])
     f |= {7}
     t = s
     t |= {1: 2}.keys()

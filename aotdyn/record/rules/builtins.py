@@ -334,8 +334,11 @@ def bool_always(t, self):
 @rule((bool, operator.truth), ObjectVariable)
 def bool_object(t, self):
     if has_special(self, "__bool__"):
-        result = call_method(t, self, "__bool__", on_class=True)
-        return apply(t, bool, [result])
+        result = t.realize(call_method(t, self, "__bool__", on_class=True))
+        if result.type is not bool:
+            name = result.type.__name__
+            t.raise_exception(TypeError, f"__bool__ should return bool, returned {name}")
+        return result
     if has_special(self, "__len__"):
         return apply(t, operator.ne, [call_method(t, self, "__len__", on_class=True), Constant(0)])
     return Constant(True)
