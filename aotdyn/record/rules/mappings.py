@@ -376,14 +376,6 @@ def _algebra(methods: tuple, operation, combine) -> None:
         right = other if isinstance(other, SetVariable) else _view_as_set(t, other)
         return t.new(SetVariable(combine(left.items, right.items), cls=left.cls))
 
-    @rule(getattr(operator, f"i{operation.__name__.strip('_')}"), SetVariable)
-    def in_place(t, self, other):
-        other = t.realize(other)
-        if self.cls is not set or not isinstance(other, SetVariable):
-            return apply(t, operation, [self, other])
-        t.effects.set_members(self, combine(self.items, other.items))
-        return self
-
 
 _algebra((set.union, frozenset.union), operator.or_, lambda a, b: a | {
     k: v for k, v in b.items() if k not in a})  # fmt: skip
