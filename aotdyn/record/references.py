@@ -57,8 +57,6 @@ def importable(value: Any) -> Import | None:
         names = (value.__name__, getattr(value.__spec__, "name", None))
         found = [name for name in names if name and sys.modules.get(name) is value]
         return Import(found[0]) if found else None
-    if isinstance(value, torch._ops._OpNamespace):
-        return _checked(Import("torch", f"ops.{value.name}"), value)
     if isinstance(value, torch._ops.OpOverload):
         packet, overload = value._schema.name.replace("::", "."), value._overloadname
         return _checked(Import("torch", f"ops.{packet}.{overload}"), value)
