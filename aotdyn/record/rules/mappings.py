@@ -432,7 +432,8 @@ def _in_place(operation, change, plain_operation) -> None:
         other = t.realize(other)
         if not isinstance(other, SetVariable | ViewVariable):
             return NotImplemented
-        if self.cls is frozenset:
+        # A set does not know views; a view makes a new set.
+        if self.cls is frozenset or isinstance(other, ViewVariable):
             return apply(t, plain_operation, [self, other])
         apply(t, change, [self, other])
         return self
