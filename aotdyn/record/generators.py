@@ -1,6 +1,8 @@
 """Running generators that the frame itself made: to the next yield, or with an exception thrown
 in; and closing them."""
 
+import builtins
+
 from .invoke import run_inlined
 from .opcodes.control import Return
 from .operation import apply, call
@@ -63,11 +65,45 @@ def require_ended(t) -> None:
     for generator, by_root in t.generators:
         frame = generator.frame
         waits = generator.started and not generator.finished
-        if waits and frame.decoded.handler(frame.instruction.offset) is not None:
+        if waits and not _ends_quietly(frame):
             detail = f"{frame.code.co_name} is left half way"
             if by_root:
                 raise SkipFrame("generator", detail)
             raise GraphBreak("generator", detail, generator.origin)
+
+
+def _ends_quietly(frame) -> bool:
+    """Whether GeneratorExit, raised where a generator waits, runs no code of the program: around it
+    are no handlers but `except` clauses for other exceptions."""
+    decoded = frame.decoded
+    entry = decoded.handler(frame.instruction.offset)
+    while entry is not None:
+        last = _last_if_not_caught(frame, decoded.at[entry.target])
+        if last is None:
+            return False
+        entry = decoded.handler(decoded.instructions[last].offset)
+    return True
+
+
+def _last_if_not_caught(frame, index: int) -> int | None:
+    """The index of the RERAISE at which GeneratorExit leaves the handler that begins at an index;
+    None if the handler is, or may be, one for it."""
+    decoded = frame.decoded
+    names = [ins.opname for ins in decoded.instructions[index : index + 3]]
+    if names == ["COPY", "POP_EXCEPT", "RERAISE"]:
+        return index + 2
+    if names[0] != "PUSH_EXC_INFO":
+        return None
+    index += 1
+    while (ins := decoded.instructions[index]).opname == "LOAD_GLOBAL":
+        kind = frame.globals.get(ins.argval, getattr(builtins, ins.argval, None))
+        check, jump = decoded.instructions[index + 1 : index + 3]
+        if check.opname != "CHECK_EXC_MATCH" or not isinstance(kind, type):
+            return None
+        if issubclass(GeneratorExit, kind):
+            return None
+        index = decoded.at[jump.argval]
+    return index if ins.opname == "RERAISE" else None
 
 
 def _check_idle(t, generator: GeneratorVariable) -> None:

@@ -1,9 +1,12 @@
 """Generators, iterators, `itertools`, comprehensions."""
 
 import collections
+import collections.abc
 import contextlib
 import itertools
 import operator
+
+import torch
 
 from tests.record.programs import Programs
 
@@ -572,6 +575,58 @@ def p_left_half_way(x):
     a = g()
     log.append(next(a))
     a = None
+    return log, x
+
+
+class Pages(collections.abc.Sequence):
+    """Its inherited `__iter__` waits in a `try` with a clause for IndexError."""
+
+    def __init__(self, *pages):
+        self.pages = pages
+
+    def __len__(self):
+        return len(self.pages)
+
+    def __getitem__(self, index):
+        return self.pages[index]
+
+
+@program(breaks=0)
+def p_left_where_only_other_exceptions_are_caught(x):
+    def g():
+        try:
+            try:
+                yield 1
+            except KeyError:
+                yield 2
+            except ValueError as error:
+                yield error
+        except IndexError:
+            yield 3
+
+    pages = Pages(1, 2, x)
+    return any(torch.is_tensor(page) for page in pages), 2 in pages, next(iter(pages)), next(g())
+
+
+@program(breaks=None)
+def p_left_where_all_is_caught(x):
+    log = []
+
+    def bare():
+        try:
+            yield 1
+        except:
+            log.append("bare")
+            raise
+
+    def base():
+        try:
+            yield 1
+        except BaseException as error:
+            log.append(type(error))
+
+    log.append(next(bare()))
+    log.append(next(base()))
     return log, x
 
 
