@@ -147,7 +147,15 @@ def assert_equal(expected, actual, rounded=False):
             assert torch.equal(e, a) if isinstance(e, torch.Tensor) else e == a or callable(e)
 
 
-@pytest.mark.parametrize("name", MODELS)
+def expected_to_fail(name, reason):
+    return pytest.param(name, marks=pytest.mark.xfail(raises=aotdyn.AotdynError, reason=reason))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in MODELS if name != "wav2vec2"]
+    + [expected_to_fail("wav2vec2", "classes that parametrizations make have no name elsewhere")],
+)
 def test_inference(name, tmp_path):
     model, inputs = made(name)
     with torch.no_grad(), warnings.catch_warnings():
@@ -178,9 +186,20 @@ def gradients(call, model, given):
     return [result, [p.grad for p in model.parameters()]]
 
 
-@pytest.mark.parametrize("checkpointing", [False, True], ids=["", "checkpointing"])
 @pytest.mark.parametrize("name", TRAINED)
-def test_training(name, checkpointing):
+def test_training(name):
+    check_training(name, False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bert", "llama", expected_to_fail("t5", "setting requires_grad of a tensor breaks the graph")],
+)
+def test_training_with_checkpoints(name):
+    check_training(name, True)
+
+
+def check_training(name, checkpointing):
     model, inputs = made(name)
     model.train()
     if checkpointing:
