@@ -116,17 +116,6 @@ class Live:
 
 
 @frozen
-class Body:
-    """The object that a body has made and bound to a name of its own. Only within `record`: it is
-    never among the names of a variant.
-
-    index: its place among the classes that the trace has made.
-    """
-
-    index: int
-
-
-@frozen
 class TensorMeta:
     """What a tensor guard compares.
 
@@ -173,5 +162,5 @@ def class_name(cls: type) -> str:
 
 Reference = (
     Import | Literal | CodeOf | EntryAt | GraphOf | Tensors | State | Runtime | Globals | Live
-    | Classes | Made | Body
+    | Classes | Made
 )  # fmt: skip

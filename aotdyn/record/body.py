@@ -7,11 +7,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..package.reference import Body, GraphOf, Import, Literal, Reference, Runtime
+from ..package.reference import GraphOf, Import, Literal, Reference, Runtime
 from ..package.source import Bound, Local, Source
 from .graph import source_name
 from .naming import Names
-from .references import is_made
+from .references import Body, is_made
 from .signals import GraphBreak
 from .variables import (
     DELETED,

@@ -18,10 +18,22 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..package.reference import Body, Import, Literal, Live, Made, Reference
+from ..package.frozen import frozen
+from ..package.reference import Import, Literal, Live, Made, Reference
 from ..package.source import Bound, Source
 from ..package.variant import code_hash
 from .polyfills import is_polyfill
+
+
+@frozen
+class Body:
+    """The object that a body has made and bound to a name of its own; it is in no variant's names.
+
+    index: its place among the classes that the trace has made.
+    """
+
+    index: int
+
 
 # Where objects that do not know their own module are looked for.
 _PLACES = (

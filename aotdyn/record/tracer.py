@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..package.guard import Guard
-from ..package.reference import Body, CodeOf, Import, Literal
+from ..package.reference import CodeOf, Import, Literal
 from ..package.source import Attribute, Bound, Source
 from . import attributes, invoke, wrap
 from .breaks import STEPPED
@@ -23,7 +23,7 @@ from .graph import GraphBuilder
 from .interpreter import INSTRUCTION_LIMIT
 from .namespaces import Namespaces, globals_source
 from .polyfills import in_polyfill
-from .references import References, importable, is_made
+from .references import Body, References, importable, is_made
 from .shapes import Shapes
 from .signals import GraphBreak, NotConstant, Raised, Signal
 from .unbacked import Unbacked

@@ -22,7 +22,7 @@ def test_breaks(command, package, recording, power):
     for file, hits in ((package, ""), (recording, "hit ")):
         done = command("inspect", file, "--breaks")
         assert done.returncode == 0, done.stderr
-        assert f"break at {power}:7" in done.stdout
+        assert f"{power}:7 in power" in done.stdout
         assert f"  {hits}" in done.stdout and "operations before: " in done.stdout
         assert "== graph " not in done.stdout and "  variant " not in done.stdout
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from aotdyn.package.guard import KINDS, Guard
-from aotdyn.package.reference import ClassFacts, Import, TensorMeta, class_name
+from aotdyn.package.reference import ClassFacts, Import, Made, TensorMeta, class_name
 from aotdyn.package.schema import decode_record, encode_record
 from aotdyn.package.source import (
     Attribute,
@@ -119,6 +119,8 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("IS", V, here("Base")), [Base], [Derived, Base()]),
     (Guard("IS", V, Import("math")), [math], [torch, None]),
     (Guard("IS", V, builtin("len")), [len], [max, None]),
+    (Guard("EQUAL", V, Made("item", (builtin("list"), builtin("int")))), [list[int]],
+     [list[str], tuple[int], list, None]),
     (Guard("EQUALS", V, None), [None], [False, 0, "", ()]),
     (Guard("EQUALS", V, True), [True], [1, 1.0, "True", None, False]),
     (Guard("EQUALS", V, 1), [1], [True, 1.0, 2, None, "1"]),

@@ -12,11 +12,12 @@ import dataclasses
 import types
 from typing import Any, NoReturn
 
-from ...package.reference import Body, Import
+from ...package.reference import Import
 from ...package.source import Attribute, Bound, Item
 from ..body import BodyWriter, rebuilds
 from ..invoke import new_frame, run_inlined
 from ..operation import call, call_method
+from ..references import Body
 from ..signals import GraphBreak
 from ..stand_ins import stand_in_for
 from ..variables import (
