@@ -11,9 +11,12 @@ in this process only, all others are left out (half an hour for each n):
 
 import contextlib
 import copy
+import ctypes
 import io
+import json
 import os
 import random
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -234,3 +237,23 @@ class kw:
 @pytest.fixture(name="kw")
 def _kw() -> type[kw]:
     return kw
+
+
+@pytest.fixture(scope="session")
+def mock_driver_libraries(tmp_path_factory) -> None:
+    """Mock GPU drivers, loaded: whoever asks for the real ones by name gets them."""
+    folder = tmp_path_factory.mktemp("drivers")
+    source = Path(__file__).parent / "runtime" / "artifacts" / "mock_driver.c"
+    for name in ("libcuda.so.1", "libamdhip64.so"):
+        command = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", folder / name, source]
+        subprocess.run(command, check=True)
+        ctypes.CDLL(str(folder / name))
+
+
+@pytest.fixture
+def mock_drivers(mock_driver_libraries, tmp_path, monkeypatch) -> Callable[[], list[dict]]:
+    """What the mock drivers were asked for so far."""
+    path = tmp_path / "driver.log"
+    path.touch()
+    monkeypatch.setenv("MOCK_DRIVER_LOG", str(path))
+    return lambda: [json.loads(line) for line in path.read_text().splitlines()]

@@ -10,6 +10,7 @@ ints, the tensors and the gradients, and gives a gradient for each input.
 
 from .errors import PackageError
 from .frozen import frozen
+from .launch import Launch
 from .values import Codec, from_bytes, to_bytes
 from .weights import FrozenInput
 
@@ -99,8 +100,9 @@ class Plan:
     so that inputs must not overlap.
     external: whether operators are called through torch's dispatcher, described in the library's
     file of the same name with the suffix `.json`. python: the parts are functions of the artifact's
-    text, which calls `kernels`; they have no numbers in the library. frozen: inputs whose values
-    are part of the code.
+    text, which calls `kernels`; they have no numbers in the library. launches: kernels of a GPU
+    that the text starts; each one's code is a file of the artifact (`code_file`). frozen: inputs
+    whose values are part of the code.
     """
 
     library: str
@@ -123,6 +125,7 @@ class Plan:
     python: bool = False
     kernels: tuple[Kernel, ...] = ()
     frozen: tuple[FrozenInput, ...] = ()
+    launches: tuple[Launch, ...] = ()
 
     @property
     def trains(self) -> bool:
@@ -137,6 +140,7 @@ PLANS: dict[str, type] = {
     "graph_constant": Constant,
     "kernel": Kernel,
     "frozen": FrozenInput,
+    "launch": Launch,
 }
 _CODEC = Codec(PLANS)
 

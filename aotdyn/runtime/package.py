@@ -85,11 +85,11 @@ class Package:
         if not targets:
             return None
         # Not at the top: a package without machine code starts without what runs it.
-        from .artifacts import COMPILED, load_graph
+        from .artifacts import load_graph, ordered
 
-        for target in targets:
+        for target in ordered(targets):
             try:
-                if target in COMPILED and self._fits(target):
+                if self._fits(target):
                     artifact = self.file.artifact(id, target)
                     if artifact.notes.get("way") != "eager":
                         return load_graph(artifact, eager)

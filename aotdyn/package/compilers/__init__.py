@@ -9,6 +9,7 @@ from ..errors import AotdynError
 from ..graph import Graph
 from ..weights import Weight
 from . import eager
+from .gpu.architectures import ARCHITECTURES
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Built:
 
 # done, of how many, what
 Progress = Callable[[int, int, str], None]
+Builder = Callable[[Sequence[Job], dict[str, Any], Progress | None], Built]
 
 
 def _build_cpu(jobs: Sequence[Job], options: dict[str, Any], progress: Progress | None) -> Built:
@@ -44,6 +46,15 @@ def _build_cpu(jobs: Sequence[Job], options: dict[str, Any], progress: Progress 
     return build_graphs(jobs, options, progress)
 
 
+def _build_gpu(target: str) -> Builder:
+    def build(jobs: Sequence[Job], options: dict[str, Any], progress: Progress | None) -> Built:
+        from .gpu.build import build_graphs
+
+        return build_graphs(target, jobs, options, progress)
+
+    return build
+
+
 # Targets whose graphs are compiled one by one.
 COMPILERS: dict[str, Callable[[Graph], Artifact]] = {
     "eager": eager.compile_graph,
@@ -51,8 +62,9 @@ COMPILERS: dict[str, Callable[[Graph], Artifact]] = {
 
 # Targets whose graphs are compiled together. A builder raises `Unavailable`, and AotdynError for
 # options that it does not know.
-BUILDERS: dict[str, Callable[[Sequence[Job], dict[str, Any], Progress | None], Built]] = {
+BUILDERS: dict[str, Builder] = {
     "cpu": _build_cpu,
+    **{target: _build_gpu(target) for target in ARCHITECTURES},
 }
 
 

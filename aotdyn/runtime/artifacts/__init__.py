@@ -1,8 +1,8 @@
-"""Compiled artifacts in this process: libraries, and the Python around them. Needs torch only."""
+"""Compiled artifacts in this process: libraries, kernels, and the Python around them. Needs torch
+only."""
 
 from .compiled import load_graph
 from .needs import unmet
+from .targets import ordered
 
-COMPILED = ("cpu",)  # the targets whose artifacts are loaded here, best first
-
-__all__ = ["COMPILED", "load_graph", "unmet"]
+__all__ = ["load_graph", "ordered", "unmet"]

@@ -49,6 +49,11 @@ def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
 
 def _runs(plan: Plan, artifact: Artifact) -> dict[str, Any]:
     """What the text calls: whole parts in machine code, or kernels and operators."""
+    if plan.launches:
+        # Not at the top: it is for processes with a GPU.
+        from .gpu_parts import gpu_names
+
+        return gpu_names(artifact, plan)
     if not plan.python:
         runs = load_parts(plan, artifact.files)
         return {"run_forward": runs[0], "run_backward": runs[-1]}

@@ -36,7 +36,7 @@ _EXTERN = SimpleNamespace(
 
 # The names are Inductor's.
 _guards = torch._C._dynamo.guards
-_NAMES: dict[str, Any] = {
+NAMES: dict[str, Any] = {
     "torch": torch, "math": math, "inf": math.inf, "nan": math.nan, "device": torch.device,
     "aten": torch.ops.aten, "inductor_ops": torch.ops.inductor, "_quantized": torch.ops._quantized,
     "extern_kernels": _EXTERN, "empty_strided": torch.empty_strided,
@@ -58,7 +58,7 @@ def python_names(plan: Plan, path: str) -> dict[str, Any]:
         kernels = {kernel.name: _kernel(library, kernel) for kernel in plan.kernels}
     except (OSError, AttributeError, KeyError) as error:
         raise PackageError(f"the library does not load here: {str(error)[:200]}") from error
-    return {**_NAMES, **kernels}
+    return {**NAMES, **kernels}
 
 
 def _kernel(library: ctypes.CDLL, kernel: Kernel) -> Callable[..., None]:

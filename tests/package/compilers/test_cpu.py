@@ -14,7 +14,9 @@ from aotdyn.package.archive import PackageFile
 from aotdyn.package.compilers import Job
 from aotdyn.package.compilers.cache import Cache
 from aotdyn.package.compilers.cpu import gate
+from aotdyn.package.compilers.cpu.build import Builder
 from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.compilers.cpu.jobs import Options
 from aotdyn.package.recording import read_recording
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
@@ -252,3 +254,11 @@ assert not bad, bad
 @pytest.mark.parametrize("threads", ["1", "2", "16"])
 def test_serving_imports_no_compiler_whatever_the_number_of_threads(packed, threads):
     subprocess.run([sys.executable, "-c", SERVE, str(packed.package), threads], check=True)
+
+
+def test_the_same_graphs_as_python(packed, tmp_path):
+    """The gate compares them with eager, gradients included."""
+    jobs = [Job(graph) for graph in read_recording(packed.recording).graphs.values()]
+    options = Options(isas=(isa(),), ways=("python",))
+    with Builder(options, Cache(tmp_path)) as builder:
+        assert builder.build(jobs).refusals == {}

@@ -99,6 +99,6 @@ def test_isas_may_differ_in_the_kernels_only():
 
 
 def test_the_runtime_has_what_the_text_may_use():
-    assert set(python_parts._NAMES) == NAMES
+    assert set(python_parts.NAMES) == NAMES
     assert set(vars(python_parts._EXTERN)) == EXTERN_KERNELS
     ast.parse(code().text)

@@ -4,7 +4,7 @@ C++ compiler. Runs in a worker process; changes nothing that outlives the call."
 import contextlib
 import copy
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,10 +67,15 @@ def lower(job: Job, options: Options) -> Lowered:
     return lower_by(Lowering, job, options)
 
 
-def lower_by(lowering: type["Lowering"], job: Job, options: Options) -> Lowered:
-    """Lowers a graph in one of the ways. Raises Refused."""
+def lower_by(
+    lowering: Callable[[Job, Options], "Lowering"],
+    job: Job,
+    options: Options,
+    devices: frozenset[str] = frozenset(("", "cpu")),
+) -> Lowered:
+    """Lowers a graph in one of the ways. devices: those that inputs may be on. Raises Refused."""
     graph = job.graph
-    if any(item.device not in ("", "cpu") for item in graph.inputs):
+    if any(item.device not in devices for item in graph.inputs):
         raise Refused("it takes tensors of another device")
     TensorifyState.clear()  # what another graph's floats have come to
     try:
@@ -253,6 +258,7 @@ class Lowering:
         self.strides = [strides[h[1]] if h[0] == "tensor" else None for h in interface.outputs]
         context = TracingContext.try_get()
         if context is not None and context.output_strides is not None:
+            del context.output_strides[:]  # Inductor may have said so in its own order
             hints = self.fakes.env.backed_var_to_val
             for found in self.strides:
                 numbers = found and tuple(sympy.sympify(s).xreplace(hints) for s in found)

@@ -26,11 +26,11 @@ from .tensors_only import Interface, expression, readable_symbols, text
 
 def lower_python(job: Job, options: Options) -> Lowered:
     """Raises Refused when this way cannot take the graph."""
-    return lower_by(_PythonLowering, job, options)
+    return lower_by(PythonLowering, job, options)
 
 
 @dataclass
-class _Wrapper:
+class Wrapper:
     """The generated text of one part for one ISA, and the tensors that it holds."""
 
     text: str
@@ -38,7 +38,7 @@ class _Wrapper:
     strides: list[tuple | None]
 
 
-class _PythonLowering(Lowering):
+class PythonLowering(Lowering):
     """As for the C++ wrapper; but this one takes and gives ints and None itself."""
 
     def __init__(self, job: Job, options: Options):
@@ -53,11 +53,7 @@ class _PythonLowering(Lowering):
         name = self.part_name(kwargs)
         self.freeze(module, examples, kwargs)
         interface = self._interface(name, examples, module)
-        found: dict[str, _Wrapper] = {}
-        for isa in self.options.isas:
-            with unset_fake_temporarily():  # constants are copied, too
-                own = copy.deepcopy(module)
-            found[isa] = _generate(own, list(examples), isa, flags_of(kwargs))
+        found = self.wrappers(module, examples, flags_of(kwargs))
         first = next(iter(found.values()))
         if any(wrapper.strides != first.strides for wrapper in found.values()):
             raise Refused("the layouts of the outputs differ between vector ISAs")
@@ -66,9 +62,28 @@ class _PythonLowering(Lowering):
         # The constants of all parts are in one list.
         start = sum(len(each.constants) for each in self.interfaces.values())
         places = {name: start + index for index, name in enumerate(first.constants)}
-        self.codes[name] = python_code(name, texts, places, len(interface.outputs))
+        self.take_code(name, texts, places, len(interface.outputs))
         self.interfaces[name] = interface
         return self.part_done(name, examples, first.strides)
+
+    def wrappers(
+        self, module: torch.fx.GraphModule, examples: list, flags: dict[str, Any]
+    ) -> dict[str, Wrapper]:
+        """The wrapper of one aten graph, by ISA."""
+        found: dict[str, Wrapper] = {}
+        for isa in self.options.isas:
+            with unset_fake_temporarily():  # constants are copied, too
+                own = copy.deepcopy(module)
+            vector = ISAS[isa].inductor()
+            with replaced(cpu_vec_isa, {"pick_vec_isa": lambda vector=vector: vector}):
+                found[isa] = generate(own, list(examples), flags)
+        return found
+
+    def take_code(
+        self, name: str, texts: dict[str, str], places: dict[str, int], count: int
+    ) -> None:
+        """Reads the wrappers of a part; see `python_code`."""
+        self.codes[name] = python_code(name, texts, places, count)
 
     def _interface(self, name: str, examples: list, module: torch.fx.GraphModule) -> Interface:
         arity = len(self.graph.inputs) if name == "forward" else len(examples)
@@ -84,7 +99,7 @@ class _PythonLowering(Lowering):
         interface.outputs.extend(("tensor", index) for index in range(count))
         return interface
 
-    def _keep_constants(self, interface: Interface, found: dict[str, _Wrapper]) -> None:
+    def _keep_constants(self, interface: Interface, found: dict[str, Wrapper]) -> None:
         first = next(iter(found.values())).constants
         for wrapper in found.values():
             with unset_fake_temporarily():
@@ -106,28 +121,26 @@ class _PythonLowering(Lowering):
         return plan, "\n".join([*(code.text for code in codes), adapter]), parts
 
 
-def _generate(
-    module: torch.fx.GraphModule, examples: list[Any], isa: str, flags: dict[str, Any]
-) -> _Wrapper:
-    """The wrapper of one aten graph for one ISA."""
+def generate(
+    module: torch.fx.GraphModule, examples: list[Any], flags: dict[str, Any]
+) -> Wrapper:
+    """The wrapper of one aten graph."""
     if not any(node.op == "call_function" for node in module.graph.nodes):
         return _wired(module)  # Inductor makes no code where there is nothing to compute
-    found: list[_Wrapper] = []
+    found: list[Wrapper] = []
 
     def keep(graph: GraphLowering) -> Any:
         code, _ = graph.codegen()
         if graph.torchbind_constants or graph.opaque_value_type_classes:
             raise Refused("the graph holds objects")
         strides = [output_strides(output) for output in graph.graph_outputs]
-        found.append(_Wrapper(code.value, dict(graph.constants), strides))
+        found.append(Wrapper(code.value, dict(graph.constants), strides))
         graph.cache_key, graph.cache_path, graph.cache_linemap = "", "", []
         return SimpleNamespace(call=lambda args: None, runner=None, __file__="")
 
-    vector = ISAS[isa].inductor()
     with (
         inductor_config.patch({"cpp_wrapper": False}),
         replaced(GraphLowering, {"compile_to_module": keep}),
-        replaced(cpu_vec_isa, {"pick_vec_isa": lambda: vector}),
     ):
         compile_fx.compile_fx_inner(module, examples, **flags)
     if len(found) != 1:
@@ -135,7 +148,7 @@ def _generate(
     return found[0]
 
 
-def _wired(module: torch.fx.GraphModule) -> _Wrapper:
+def _wired(module: torch.fx.GraphModule) -> Wrapper:
     """A wrapper that hands inputs on. Raises Refused where a constant comes out."""
     names = [node.name for node in module.graph.nodes if node.op == "placeholder"]
     output = next(node for node in module.graph.nodes if node.op == "output")
@@ -152,4 +165,4 @@ def _wired(module: torch.fx.GraphModule) -> _Wrapper:
         else None
         for node in output.args[0]
     ]
-    return _Wrapper("\n".join(lines), {}, strides)
+    return Wrapper("\n".join(lines), {}, strides)

@@ -81,7 +81,7 @@ class _Wrapper:
         for statement in ast.parse(text).body:
             if isinstance(statement, ast.FunctionDef):
                 functions[statement.name] = statement
-            elif isinstance(statement, ast.Assign) and _is_compilation(statement.value):
+            elif isinstance(statement, ast.Assign) and is_compilation(statement.value):
                 self.kernels[statement.targets[0].id] = _kernel(statement.value)
         if _CALL not in functions:
             raise Refused("the generated wrapper has no function")
@@ -107,13 +107,14 @@ class _Wrapper:
         self, name: str, kernels: dict[str, str], constants: dict[str, int], count: int
     ) -> str:
         """The wrapper's function as text under another name."""
-        made = _Renaming(kernels, constants, count).visit(copy.deepcopy(self.call))
+        made = Renaming(kernels, constants, count).visit(copy.deepcopy(self.call))
         made.name = name
-        _check_names(made, frozenset(kernels.values()))
+        check_names(made, frozenset(kernels.values()), NAMES)
         return ast.unparse(ast.fix_missing_locations(made)) + "\n"
 
 
-def _is_compilation(value: ast.expr) -> bool:
+def is_compilation(value: ast.expr) -> bool:
+    """Whether an expression of a wrapper makes a kernel."""
     return (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
@@ -168,7 +169,7 @@ extern "C" __attribute__((visibility("default"))) const char* {symbol}({taken}) 
 """
 
 
-class _Renaming(ast.NodeTransformer):
+class Renaming(ast.NodeTransformer):
     """Kernels get their own names, constants come from a list, the outputs are a list, and the list
     of inputs is left as it is."""
 
@@ -199,8 +200,11 @@ class _Renaming(ast.NodeTransformer):
         raise Refused("the generated wrapper has a state of its own")
 
 
-def _check_names(function: ast.FunctionDef, kernels: frozenset[str]) -> None:
-    """Raises Refused for a text that needs what the runtime does not have."""
+def check_names(
+    function: ast.FunctionDef, kernels: frozenset[str], names: frozenset[str]
+) -> None:
+    """Raises Refused for a text that needs what the runtime does not have. names: what it has
+    besides the kernels."""
     stored = {argument.arg for argument in function.args.args}
     loaded = set()
     for node in ast.walk(function):
@@ -210,7 +214,7 @@ def _check_names(function: ast.FunctionDef, kernels: frozenset[str]) -> None:
             _check_attribute(node.value.id, node.attr)
         elif isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom) and node != function:
             raise Refused("the generated wrapper has parts of its own")
-    unknown = loaded - stored - NAMES - kernels - {"constants"} - vars(builtins).keys()
+    unknown = loaded - stored - names - kernels - {"constants"} - vars(builtins).keys()
     if unknown:
         raise Refused(f"the generated wrapper uses {', '.join(sorted(unknown))}")
 

@@ -102,6 +102,10 @@ class Toolchain:
             raise Refused("an object file was removed from the cache while it was needed")
         return found
 
+    def library_path(self, key: str) -> Path | None:
+        """The file of a library that has been linked, if it is still there."""
+        return self.cache.path("library", digest(self._base, key))
+
     def link(self, objects: Sequence[Path], key: str) -> bytes:
         """A shared library of object files. key: of the sources they come from."""
         key = digest(self._base, key)

@@ -1,0 +1,37 @@
+"""The process that lowers graphs for GPUs: `python -m aotdyn.package.compilers.gpu.worker`."""
+
+import logging
+import os
+import warnings
+
+# Triton reads it when it is imported. File names and lines would be in the code, which would then
+# differ from machine to machine.
+os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
+
+import torch
+
+from ..cpu.jobs import Refusal
+from ..cpu.refusal import Refused
+from ..worker import serve
+from .architectures import architecture_of
+from .jobs import job_from_bytes, result_to_bytes
+from .lower import lower_gpu
+from .made_up import forget_environment
+
+
+def handle(data: bytes) -> bytes:
+    """One job; a refusal is a result like any other."""
+    job, target, options = job_from_bytes(data)
+    try:
+        return result_to_bytes(lower_gpu(job, architecture_of(target), options))
+    except Refused as refused:
+        return result_to_bytes(Refusal(str(refused)))
+    finally:
+        torch._dynamo.reset()
+
+
+if __name__ == "__main__":
+    forget_environment()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    serve(handle)

@@ -1,0 +1,52 @@
+"""What the text of a graph for a GPU refers to: operators of torch, and kernels, which are started
+through the driver."""
+
+from typing import Any
+
+import torch
+
+from ...package.archive import Artifact
+from ...package.errors import PackageError
+from ...package.launch import BINARY, Launch, code_file
+from ...package.plan import Plan
+from .driver import Kernel
+from .python_parts import NAMES
+from .targets import gpu_form
+
+_guards = torch._C._dynamo.guards
+
+
+def gpu_names(artifact: Artifact, plan: Plan) -> dict[str, Any]:
+    """What is free in the text. Raises PackageError where there is no such GPU."""
+    form = gpu_form(artifact.target)
+    if form is None:
+        raise PackageError(f"there is no GPU for {artifact.target} here")
+    return {**NAMES, **_device_names(), **kernels(artifact, plan, form)}
+
+
+def kernels(artifact: Artifact, plan: Plan, form: str = BINARY) -> dict[str, Kernel]:
+    """The kernels by their names in the text. form: of the code that is used."""
+    kind = artifact.target.partition(":")[0]
+    found = {}
+    for launch in plan.launches:
+        code = artifact.files.get(code_file(launch.name, form))
+        if code is None:
+            raise PackageError(f"there is no code for the kernel {launch.name}")
+        found[launch.name] = Kernel(kind, launch, bytes(code), _sizes(launch))
+    return found
+
+
+def _sizes(launch: Launch) -> Any:
+    names: dict[str, Any] = {}
+    exec(compile(launch.text, f"<aotdyn {launch.name}>", "exec"), names)
+    return names["launch"]
+
+
+def _device_names() -> dict[str, Any]:
+    """The names are Inductor's, but for `device_guard`."""
+    return {
+        "copy_if_misaligned": _guards.copy_if_misaligned,
+        "device_guard": torch.cuda._DeviceGuard,
+        "empty_strided_cuda": _guards._empty_strided_cuda,
+        "get_raw_stream": torch._C._cuda_getCurrentRawStream,
+    }

@@ -1,0 +1,176 @@
+"""Runs graphs that were lowered for a GPU on the CPU: the text as it is, the kernels' sources in
+Triton's interpreter. A process of its own, started with `environment()`:
+
+`python triton_interpreter.py RECORDING TARGET [ID ...]` prints for each graph what is wrong with it
+compared to eager, gradients included, "" for nothing, as JSON.
+"""
+
+import json
+import os
+import sys
+from contextlib import nullcontext
+from unittest import mock
+
+import numpy as np
+import torch
+
+CPU_TO_GPU = {"cpu": "cuda:0"}
+
+
+def environment() -> dict[str, str]:
+    """The environment for the process."""
+    from aotdyn.package.compilers.cache import Cache
+    from aotdyn.package.compilers.cpu.toolchain import Toolchain
+    from aotdyn.package.compilers.gpu.made_up import made_up_environment
+
+    return {**os.environ, **made_up_environment(Toolchain.find(Cache())), "TRITON_INTERPRET": "1"}
+
+
+# -- what the interpreter lacks ----------------------------------------------------------------
+
+# Functions of libdevice, by the name of what computes the same on the CPU, where it has another.
+_OTHER_NAMES = {"rint": "round", "nearbyint": "round", "fabs": "abs", "sqrt_rn": "sqrt"}
+_TRUTHS = {"isnan": torch.isnan, "isinf": torch.isinf, "finitef": torch.isfinite}
+
+
+class LibDevice:
+    """libdevice for the interpreter, which cannot call machine code."""
+
+    def __getattr__(self, name):
+        function = _TRUTHS.get(name) or getattr(torch, _OTHER_NAMES.get(name, name), None)
+        if function is None:
+            raise AttributeError(f"libdevice.{name} has no stand-in")
+
+        def call(*args):
+            return _called(function, args, name in _TRUTHS)
+
+        return call
+
+
+def _called(function, args, truth):
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    like = next(arg for arg in args if isinstance(arg, tl.tensor))
+    values = [
+        torch.from_numpy(np.ascontiguousarray(arg.handle.data))
+        if isinstance(arg, tl.tensor)
+        else torch.tensor(arg)
+        for arg in args
+    ]
+    shape = like.handle.data.shape
+    found = np.broadcast_to(function(*values).numpy(), shape)
+    if truth:
+        kind = tl.block_type(tl.int1, like.type.shape) if like.type.is_block() else tl.int1
+        return tl.tensor(TensorHandle(found, tl.int1), kind)
+    found = found.astype(like.handle.data.dtype)
+    return tl.tensor(TensorHandle(found, like.handle.dtype), like.type)
+
+
+def reduce_by_halves(self, input):
+    """In place of the interpreter's loop over elements, which takes minutes: halves are combined
+    until one element is left."""
+    axis_given = self.axis
+    input, axis = self.unravel(input, axis_given)
+    rank = len(input[0].handle.data.shape)
+    kinds = [part.dtype for part in input]
+    values = [np.moveaxis(part.handle.data, axis, 0) for part in input]
+    while len(values[0]) > 1:
+        half = len(values[0]) // 2
+        left, right = (
+            [self.to_tensor(np.ascontiguousarray(v[cut]), k) for v, k in zip(values, kinds)]
+            for cut in (slice(0, half), slice(half, 2 * half))
+        )
+        made = self.combine_fn.fn(*left, *right)
+        made = made if isinstance(made, tuple) else (made,)
+        values = [
+            np.concatenate([np.broadcast_to(m.handle.data, v[:half].shape), v[2 * half :]])
+            for m, v in zip(made, values)
+        ]
+    found = []
+    for value, kind in zip(values, kinds):
+        data = value[0]
+        if self.keep_dims:
+            whole = axis_given is None
+            data = data.reshape((1,) * rank) if whole else np.expand_dims(data, axis)
+        elif axis_given is None:
+            data = data.item()
+        found.append(self.to_tensor(data, kind))
+    return found
+
+
+# -- lowering and running ----------------------------------------------------------------------
+
+
+def interpreted(name, defined, source, architecture):
+    """In place of `compile_kernel`: the kernel as the interpreter runs it."""
+    from torch._inductor.codecache import PyCodeCache
+
+    return name, getattr(PyCodeCache.load(source), defined)
+
+
+def wrong_with(graph, architecture) -> str:
+    """What is wrong with the code for a graph that was recorded on the CPU."""
+    from aotdyn.package.archive import Artifact
+    from aotdyn.package.compilers import Job
+    from aotdyn.package.compilers.cpu.jobs import Options
+    from aotdyn.package.compilers.gpu import lower, wrapper
+    from aotdyn.package.devices import moved_graph
+    from aotdyn.package.plan import plan_to_bytes
+    from aotdyn.package.state import process_state_is
+    from aotdyn.runtime.artifacts import compiled, python_parts
+    from aotdyn.runtime.artifacts.replay import Mismatch, replay
+
+    moved = moved_graph(graph, CPU_TO_GPU)
+    options = Options(isas=("scalar",), threads=1)
+    with mock.patch.object(wrapper, "compile_kernel", interpreted):
+        lowered = lower.lower_gpu(Job(moved), architecture, options)
+    names = {
+        **python_parts.NAMES,
+        "copy_if_misaligned": lambda tensor: tensor,
+        "device_guard": lambda index: nullcontext(),
+        "empty_strided_cuda": torch._C._dynamo.guards._empty_strided_cpu,
+        "get_raw_stream": lambda index: 0,
+        **dict(lowered.kernels),
+    }
+    text = lowered.text.replace("device='cuda:0'", "device='cpu'")
+    text = text.replace("device(type='cuda', index=0)", "device(type='cpu')")
+    artifact = Artifact("cpu", text, {}, {"plan": plan_to_bytes(lowered.plan), **lowered.files})
+    with (
+        mock.patch.object(compiled, "_runs", lambda plan, artifact: names),
+        process_state_is(graph.state),
+    ):
+        try:
+            replay(graph, artifact, {})
+        except Mismatch as error:
+            return str(error)
+    return ""
+
+
+def main(recording, target, *ids):
+    from torch._inductor.runtime import triton_helpers
+    from triton.runtime import interpreter
+
+    from aotdyn.package.compilers.gpu.architectures import architecture_of
+    from aotdyn.package.compilers.gpu.made_up import forget_environment
+    from aotdyn.package.errors import AotdynError
+    from aotdyn.package.recording import read_recording
+
+    forget_environment()
+    triton_helpers.libdevice = LibDevice()
+    interpreter.ReduceOps.generic_reduce = reduce_by_halves
+    answers = {}
+    for id, graph in read_recording(recording).graphs.items():
+        if ids and id not in ids:
+            continue
+        try:
+            answers[id] = wrong_with(graph, architecture_of(target))
+        except AotdynError as error:
+            answers[id] = f"refused: {error}"
+        except Exception as error:
+            answers[id] = f"{type(error).__name__}: {error}"
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
