@@ -1,17 +1,21 @@
 """The cpu target on machines and under circumstances that are not those it was packed in: threads,
-versions, damage. Never a crash: one line, and the next way
+vector ISAs, versions, damage, processes that are killed. Never a crash: one line, and the next way
 serves."""
 
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
 
 import aotdyn
+from aotdyn.package.archive import PackageFile
+from aotdyn.package.compilers.cache import Cache
 from aotdyn.package.compilers.cpu.isa import runnable_here
 from aotdyn.package.errors import Miss
 from aotdyn.runtime.artifacts import library
@@ -21,6 +25,7 @@ from aotdyn.runtime.settings import Settings
 pytestmark = pytest.mark.slow
 
 BEST = runnable_here()[-1]
+CAPABILITY = {"scalar": "default", "avx2": "avx2", "avx512": "avx512"}
 
 # A module, so that every process knows it under the same name.
 PROGRAM = '''
@@ -70,6 +75,13 @@ with aotdyn.record(sys.argv[1]):
     compiled(reduces, Settings("eager"))(*(t.detach().double() for t in inputs()))
 '''
 
+PACK = """
+import sys
+import aotdyn
+print(aotdyn.pack([sys.argv[1]], sys.argv[2], ["cpu"], {"isas": [sys.argv[3]]}))
+"""
+
+
 def start(script, *args, **environment):
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, args)], text=True,
@@ -82,6 +94,14 @@ def run(script, *args, **environment):
     out, err = process.communicate()
     assert process.returncode == 0, err
     return out
+
+
+def said(script, **environment):
+    """What a process says on stderr."""
+    process = start(script, **environment)
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    return err
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +127,25 @@ def recording(folder):
 
 
 @pytest.fixture(scope="module")
+def for_all(folder, recording):
+    """Packed with one thread, for all vector ISAs."""
+    aotdyn.pack([recording], folder / "all.pkg", ["cpu"], {"threads": 1})
+    return folder / "all.pkg"
+
+
+@pytest.fixture(scope="module")
 def for_one(folder, recording):
     """Packed with two threads, for this machine's best ISA."""
     aotdyn.pack([recording], folder / "one.pkg", ["cpu"], {"threads": 2, "isas": [BEST]})
     return folder / "one.pkg"
+
+
+@pytest.mark.parametrize("isa", runnable_here())
+def test_any_isa_and_any_number_of_threads(for_all, isa):
+    """The machine is one that torch takes for it: the right code runs, with more threads too than
+    there were when it was packed."""
+    worst, paths, refused = json.loads(run(SERVE, for_all, ATEN_CPU_CAPABILITY=CAPABILITY[isa]))
+    assert worst < 1e-3 and [path.rpartition("-")[2] for path in paths] == [isa] and not refused
 
 
 def test_packed_with_two_threads(for_one):
@@ -181,6 +216,72 @@ def test_other_inputs_do_not_reach_the_code(program, for_one, change):
 # -- packing -------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def cache(tmp_path):
+    """An empty cache but for the compiled headers, which take long and are the same for all."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    headers = Cache().folder / "headers"
+    headers.mkdir(parents=True, exist_ok=True)
+    (folder / "headers").symlink_to(headers)
+    return Cache(folder)
+
+
+def entries(cache, *kinds):
+    return {p: p.stat().st_ino for kind in kinds for p in cache.folder.glob(f"{kind}/??/*")}
+
+
+def assert_whole(cache):
+    """Every entry is what was written."""
+    for kind in ("lowered", "object", "library", "passed"):
+        for path in entries(cache, kind):
+            assert cache.get(kind, path.parent.name + path.name) is not None, path
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_pack_goes_on_where_it_stopped(recording, cache, tmp_path, stop):
+    target = tmp_path / "a.pkg"
+    process = start(PACK, recording, target, BEST, AOTDYN_CACHE=str(cache.folder))
+    while not entries(cache, "lowered") and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(stop)
+    _, err = process.communicate()
+    assert process.returncode != 0 and not target.exists(), err
+    assert_whole(cache)
+    before = entries(cache, "lowered", "object")
+    out = run(PACK, recording, target, BEST, AOTDYN_CACHE=str(cache.folder))
+    assert "cpu: 2 of 2 graphs compiled" in out
+    assert before and before.items() <= entries(cache, "lowered", "object").items()
+    assert_whole(cache)
+
+
+def test_two_packs_at_once(program, recording, cache, tmp_path):
+    environment = {"AOTDYN_CACHE": str(cache.folder)}
+    both = [start(PACK, recording, tmp_path / name, BEST, **environment) for name in ("a", "b")]
+    for process in both:
+        out, err = process.communicate()
+        assert process.returncode == 0 and "cpu: 2 of 2 graphs compiled" in out, err
+    assert_whole(cache)
+    assert not list(cache.folder.glob(".new-*"))
+    found = []
+    for name in ("a", "b"):
+        assert not as_eager(program, tmp_path / name)
+        with PackageFile.open(tmp_path / name) as package:
+            found.append(sorted(package.graphs))
+    assert found[0] == found[1]
+
+
+def test_damage_in_the_cache_is_mended(program, recording, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("AOTDYN_CACHE", str(cache.folder))
+    aotdyn.pack([recording], tmp_path / "a.pkg", ["cpu"], {"isas": [BEST]})
+    for path in entries(cache, "lowered", "object", "library", "passed"):
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2] + b"damage")
+    report = aotdyn.pack([recording], tmp_path / "b.pkg", ["cpu"], {"isas": [BEST]})
+    assert "cpu: 2 of 2 graphs compiled" in str(report)
+    assert not as_eager(program, tmp_path / "b.pkg")
+
+
 def test_no_compiler_on_the_path(program, recording, tmp_path, monkeypatch):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -189,3 +290,32 @@ def test_no_compiler_on_the_path(program, recording, tmp_path, monkeypatch):
     (line,) = report.fallbacks
     assert "no C++ compiler was found" in line and "\n" not in line
     assert not as_eager(program, tmp_path / "a.pkg")
+
+
+# -- the JIT -------------------------------------------------------------------------------------
+
+JIT = '''
+import aotdyn
+from aotdyn_test_program import reduces, use
+jitted = aotdyn.compile(reduces)
+for a, b in zip(use(jitted), use(reduces)):
+    assert float((a - b).abs().max() / b.abs().max()) < 1e-3
+'''
+
+
+def test_the_jit_and_pack_share_jobs_and_cache(recording, cache, tmp_path):
+    environment = {"AOTDYN_CACHE": str(cache.folder)}
+    assert "runs eagerly" not in said(JIT, **environment)
+    first = entries(cache, "lowered", "object")
+    (_,) = entries(cache, "lowered")
+    assert "runs eagerly" not in said(JIT, **environment)
+    assert entries(cache, "lowered", "object") == first
+    run(PACK, recording, tmp_path / "a.pkg", BEST, **environment)
+    assert first.items() <= entries(cache, "lowered", "object").items()
+    assert len(entries(cache, "lowered")) == 2  # the recording has one graph more
+
+
+def test_the_jit_without_a_compiler(cache, tmp_path):
+    """It says so once."""
+    environment = {"AOTDYN_CACHE": str(cache.folder), "PATH": str(tmp_path), "CXX": ""}
+    assert said(JIT, **environment).count("runs eagerly") == 1
