@@ -253,6 +253,12 @@ def p_fmt_index(x):
 
 
 @program()
+def p_slice_index(x):
+    i = Idx(1)
+    return "abc"[i:], b"abcd"[: Idx(3) : i], (1, 2, 3)[i:], x
+
+
+@program()
 def p_pow_index(x):
     i = Idx(5)
     try:

@@ -78,6 +78,18 @@ def getitem(t, self, key):
     return self.items[index]
 
 
+@rule(operator.getitem, Constant, after=True)
+def text_slice(t, self, key):
+    """A part of a text whose bounds are objects with `__index__`."""
+    key = t.realize(key)
+    if not isinstance(key, SliceVariable):
+        return NotImplemented
+    parts = [t.realize(part) for part in key.items]
+    if not any(isinstance(part, ObjectVariable) for part in parts):
+        return NotImplemented
+    return apply(t, operator.getitem, [self, SliceVariable([_bound(t, part) for part in parts])])
+
+
 @rule((operator.setitem, list.__setitem__), ListVariable)
 def setitem(t, self, key, value):
     index = _index(t, self, key)
