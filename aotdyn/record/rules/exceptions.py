@@ -139,18 +139,23 @@ def _text(function: Any, method: str, plain_text: Any) -> None:
         return Constant(result)
 
 
+def _items(t, self: ExceptionVariable) -> list[Variable]:
+    """The arguments, numbers fixed: what an exception tells is for people, not for the hot path."""
+    return [t.shapes.specialize(t.realize(item)) for item in t.realize(self.args).items]
+
+
 def _str(t, self: ExceptionVariable) -> Variable:
-    items = t.realize(self.args).items
+    items = _items(t, self)
     if not items:
         return Constant("")
     if len(items) > 1:
-        return apply(t, repr, [t.realize(self.args)])
+        return apply(t, repr, [TupleVariable(items)])
     quoted = self.cls.__str__ is KeyError.__str__
     return apply(t, repr if quoted else str, [items[0]])
 
 
 def _repr(t, self: ExceptionVariable) -> Variable:
-    parts = [t.constant(apply(t, repr, [item])) for item in t.realize(self.args).items]
+    parts = [t.constant(apply(t, repr, [item])) for item in _items(t, self)]
     return Constant(f"{self.cls.__name__}({', '.join(parts)})")
 
 
