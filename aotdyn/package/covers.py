@@ -46,7 +46,19 @@ def needed(variants: Sequence[Variant]) -> list[Variant]:
 
 def _replaces(general: Variant, special: Variant) -> bool:
     """Whether one variant of a recording covers another one, and needs no other code."""
-    return set(general.codes) <= set(special.codes) and covers(general.guards, special.guards)
+    return (
+        goes_as_far(general, special)
+        and set(general.codes) <= set(special.codes)
+        and covers(general.guards, special.guards)
+    )
+
+
+def goes_as_far(general: Variant, special: Variant) -> bool:
+    """Whether a variant breaks nowhere that another one does not. What it calls at a break of its
+    own was recorded for other values."""
+    if general.breaks is None:
+        return True
+    return special.breaks is not None and general.breaks.stack == special.breaks.stack
 
 
 class _Facts:

@@ -7,7 +7,7 @@ import os
 import traceback
 from collections import Counter
 
-from ..package.covers import covers
+from ..package.covers import covers, goes_as_far
 from ..package.errors import AotdynError, Unsupported
 from ..package.graph import python_source
 from ..package.reference import EntryAt, Import, Live
@@ -99,7 +99,11 @@ def _replace_covered(entry, general: Linked) -> None:
     kept = [
         each
         for each in entry.linked
-        if each is general or not (_mean_the_same(general, each) and covers(guards, each.guards()))
+        if each is general or not (
+            goes_as_far(general.variant, each.variant)
+            and _mean_the_same(general, each)
+            and covers(guards, each.guards())
+        )
     ]
     entry.dropped += len(entry.linked) - len(kept)
     entry.linked = kept
