@@ -7,6 +7,7 @@ Reading order: here, `tracer`, `interpreter`, `opcodes/`, `operation`, `rules/`,
 import functools
 import logging
 import random
+import sys
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -234,6 +235,7 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     """Runs the frame once; a break that needs another attempt is the answer, not an error."""
     state = process_state()
     grad = torch.is_grad_enabled()
+    outside = sys.exception()
     try:
         frame = root_frame(t)
     except GraphBreak as error:
@@ -245,7 +247,7 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     try:
         value = run(t, frame, pending_exception(t)).value
     except GraphBreak as error:
-        cause = _without_frames(error)
+        cause = _without_frames(error, outside)
         if cause.origin is not None or not _unchanged(t, frame):
             return cause
     except Raised as raised:
@@ -267,15 +269,18 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     except GraphBreak as error:
         if error.origin is None:
             error.origin = -1
-        return _without_frames(error)
+        return _without_frames(error, outside)
 
 
-def _without_frames(error: GraphBreak) -> GraphBreak:
+def _without_frames(error: GraphBreak, outside: BaseException | None) -> GraphBreak:
     """A break that is kept: the frames in its traceback would keep those of the program alive, and
-    all that these hold, until the collector comes."""
+    all that these hold, until the collector comes. outside: what was being handled when the trace
+    began, which is the program's and keeps its own."""
     seen: BaseException | None = error
     while seen is not None:
         seen.__traceback__ = None
+        if seen.__context__ is outside:
+            seen.__context__ = None
         seen = seen.__cause__ or seen.__context__
     return error
 

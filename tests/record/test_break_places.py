@@ -952,19 +952,7 @@ def attributes_of_exceptions(x, log):
         return error.extra, error.args, error.__notes__
 
 
-# Served from a package these miss (they run, traced anew): a guard on the traceback in the tuple of
-# sys.exc_info(), or on an int, that the recorded call did not need.
-MISSES = {
-    "several_handlers", "exc_info_and_context", "traced_raise_and_break_in_handler",
-    "inlined_raise_and_break_in_handler", "finally_runs_on_error", "nested_handlers",
-}  # fmt: skip
-TOO_MANY_GUARDS = pytest.mark.xfail(reason="a guard that was not needed makes a miss", strict=True)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=TOO_MANY_GUARDS) if name in MISSES else name for name in PROGRAMS],
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_breaks_at(agree, name):
     program, calls, breaks, graphs, package = PROGRAMS[name]
     agree(program, *calls, breaks=breaks, graphs=graphs, package=package)
