@@ -277,7 +277,7 @@ def _without_frames(error: GraphBreak, outside: BaseException | None) -> GraphBr
     all that these hold, until the collector comes. outside: what was being handled when the trace
     began, which is the program's and keeps its own."""
     seen: BaseException | None = error
-    while seen is not None:
+    while seen is not None and seen is not outside:
         seen.__traceback__ = None
         if seen.__context__ is outside:
             seen.__context__ = None
