@@ -1,5 +1,5 @@
-"""Attribute access as Python defines it: data descriptors of the class, the instance's own
-dictionary, other class attributes, `__getattr__`; and modules' registries."""
+"""Attribute access to instances as Python defines it: data descriptors of the class, the instance's
+own dictionary, other class attributes, `__getattr__`; and modules' registries."""
 
 import functools
 import operator
@@ -9,96 +9,37 @@ from typing import Any
 
 import torch
 
-from ..package.reference import Import, Live
 from ..package.replaced import is_foreign
 from ..package.source import Attribute, Bound, Item, OwnDict, Source, instance_item
-from ..package.variant import code_hash
 from .invoke import allocate, dict_item
+from .members import (
+    C_CALLABLES,
+    MISSING,
+    function_of,
+    is_data_descriptor,
+    is_own_dict,
+    is_property,
+    lookup,
+    member,
+    member_raw,
+    no_attribute,
+)
 from .operation import apply, call, call_method
-from .references import importable
 from .rules.table import rule
 from .signals import GraphBreak, Raised
-from .stand_ins import stand_in_for
 from .variables import (
     DELETED,
     Constant,
     DictVariable,
     ExceptionVariable,
-    FunctionVariable,
     InstanceDict,
     Known,
     MethodVariable,
     ObjectVariable,
-    SuperVariable,
-    TupleVariable,
     Variable,
 )
-from .wrap import live_function
 
-MISSING = object()
 REGISTRIES = ("_parameters", "_buffers", "_modules")
-_C_CALLABLES = (
-    types.MethodDescriptorType, types.WrapperDescriptorType, types.BuiltinFunctionType,
-)  # fmt: skip
-_C_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
-
-
-def static_lookup(cls: type, name: str) -> tuple[Any, type | None]:
-    """What the classes of the MRO hold under a name, unbound, and which class holds it."""
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name], base
-    return MISSING, None
-
-
-def lookup(t, cls: type, name: str) -> tuple[Any, type | None]:
-    """`static_lookup`, guarded: the name is still found there, as the same kind of value."""
-    t.classes.lookup(cls, name)
-    found = _present(t, cls, name)
-    if found[1] is not None:
-        # Whether it is a descriptor, and of which kind, is for its own class to say.
-        for method in ("__get__", "__set__", "__delete__"):
-            t.classes.lookup(type(found[0]), method)
-    return found
-
-
-def _present(t, cls: type, name: str) -> tuple[Any, type | None]:
-    """`static_lookup`, after what the frame has set in classes."""
-    for base in cls.__mro__ if t.effects.members else ():
-        held = t.effects.members.get((base, name))
-        if held is not None and held is not DELETED:
-            return stand_in_for(t, held), base
-        if held is None and name in base.__dict__:
-            return base.__dict__[name], base
-    return (MISSING, None) if t.effects.members else static_lookup(cls, name)
-
-
-def member(t, cls: type, name: str, value: Any) -> Variable:
-    """A class attribute that is its own value when read from the class; guarded."""
-    stored = t.effects.member(cls, name)
-    if stored is not None:
-        return t.realize(stored)
-    return t.realize(t.lazy(value, Attribute(Bound(t.references.to(cls)), name)))
-
-
-def _function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) -> FunctionVariable:
-    """The function inside a property, classmethod or staticmethod of a class; guarded."""
-    function = getattr(holder, part)
-    made = t.made_as(function)
-    if made is not None:
-        return made
-    base = importable(owner)
-    source = Attribute(Bound(t.references.to(cls)), name)
-    if isinstance(holder, staticmethod | classmethod):
-        source = source if isinstance(holder, staticmethod) else Attribute(source, "__func__")
-        return t.realize(t.lazy(function, source))
-    if not isinstance(function, types.FunctionType):
-        raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
-    if base is None:
-        return t.realize(t.lazy(function, Attribute(source, part)))
-    reference = Import(base.module, f"{base.qualname}.{name}.{part}")
-    t.guard("IS", Attribute(source, part), reference)
-    return live_function(t, function, Bound(reference), reference)
 
 
 # -- instances ------------------------------------------------------------
@@ -141,9 +82,9 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     """`object.__getattribute__`, followed by the class' `__getattr__`."""
     cls = self.cls
     value, owner = lookup(t, cls, name)
-    if name == "__dict__" and cls.__dictoffset__ and _is_own_dict(value):
+    if name == "__dict__" and cls.__dictoffset__ and is_own_dict(value):
         return t.new(InstanceDict(self))
-    if value is not MISSING and _is_data_descriptor(value):
+    if value is not MISSING and is_data_descriptor(value):
         try:
             return _data_descriptor(t, self, name, value, owner)
         except Raised as raised:
@@ -156,25 +97,11 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     return _missing(t, self, name)
 
 
-def is_property(value: Any) -> bool:
-    """Whether a descriptor does what `property` does, and nothing of its own."""
-    return isinstance(value, property) and type(value).__get__ is property.__get__
-
-
-def _is_own_dict(value: Any) -> bool:
-    return isinstance(value, types.GetSetDescriptorType) and value.__name__ == "__dict__"
-
-
-def _is_data_descriptor(value: Any) -> bool:
-    kind = type(value)
-    return hasattr(kind, "__get__") and (hasattr(kind, "__set__") or hasattr(kind, "__delete__"))
-
-
 def _data_descriptor(t, self: ObjectVariable, name: str, value: Any, owner: type) -> Variable:
     if is_property(value):
         if value.fget is None:
             _no_accessor(t, self, name, "getter")
-        return call(t, _function_of(t, value, owner, self.cls, name, "fget"), [self])
+        return call(t, function_of(t, value, owner, self.cls, name, "fget"), [self])
     if isinstance(value, types.MemberDescriptorType):
         held = self.attributes.get(name)
         if held is DELETED:
@@ -199,15 +126,6 @@ def _slot(t, self: ObjectVariable, descriptor: Any, name: str) -> Any:
         return descriptor.__get__(self.live, self.cls)
     except AttributeError:
         raise GraphBreak("missing_attribute", name) from None
-
-
-def member_raw(t, cls: type, owner: type, name: str, value: Any) -> Variable:
-    """A descriptor object that the class holds, as a variable."""
-    base = t.references.to(owner)
-    if isinstance(base, Live):
-        raise GraphBreak("no_source", f"{cls.__qualname__}.{name}")
-    source = Item(Attribute(Bound(base), "__dict__"), name)
-    return t.realize(t.lazy(value, source))
 
 
 def own_attribute(t, self: ObjectVariable, name: str) -> Variable | None:
@@ -244,11 +162,11 @@ def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variab
     if isinstance(value, types.FunctionType):
         return MethodVariable(self, member(t, cls, name, value))
     if isinstance(value, staticmethod):
-        return _function_of(t, value, owner, cls, name, "__func__")
+        return function_of(t, value, owner, cls, name, "__func__")
     if isinstance(value, classmethod):
-        function = _function_of(t, value, owner, cls, name, "__func__")
+        function = function_of(t, value, owner, cls, name, "__func__")
         return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
-    if isinstance(value, _C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
+    if isinstance(value, C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
         reference = t.references_to(value)
         if reference is None:
             raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
@@ -262,7 +180,7 @@ def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variab
 
 
 def _cached_property(t, self: ObjectVariable, name: str, value: Any, owner: type) -> Variable:
-    function = _function_of(t, value, owner, self.cls, name, "func")
+    function = function_of(t, value, owner, self.cls, name, "func")
     result = call(t, function, [self])
     t.effects.set_attribute(self, value.attrname or name, result)
     return result
@@ -281,15 +199,6 @@ def _missing(t, self: ObjectVariable, name: str) -> Variable:
         return call(t, MethodVariable(self, member(t, cls, "__getattr__", fallback)),
                     [Constant(name)])  # fmt: skip
     no_attribute(t, self, name)
-
-
-def no_attribute(t, self: Variable, name: str, text: str = "") -> None:
-    """Raises the AttributeError of a failed access, with what it says and carries."""
-    error = t.exception(
-        AttributeError, text or f"{self.type.__name__!r} object has no attribute {name!r}"
-    )
-    error.attributes.update(name=Constant(name), obj=self)
-    raise Raised(error)
 
 
 def _no_accessor(t, self: Variable, name: str, what: str) -> None:
@@ -341,11 +250,11 @@ def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
     if name in ("__class__", "__dict__"):
         raise GraphBreak("mutation", f"{self.cls.__qualname__}.{name}")
     held, owner = lookup(t, self.cls, name)
-    if held is not MISSING and _is_data_descriptor(held):
+    if held is not MISSING and is_data_descriptor(held):
         if is_property(held):
             if held.fset is None:
                 _no_accessor(t, self, name, "setter")
-            call(t, _function_of(t, held, owner, self.cls, name, "fset"), [self, value])
+            call(t, function_of(t, held, owner, self.cls, name, "fset"), [self, value])
             return
         if not isinstance(held, types.MemberDescriptorType):
             descriptor = member_raw(t, self.cls, owner, name, held)
@@ -401,11 +310,11 @@ def plain_object_delattr(t, self, name):
 def generic_delattr(t, self: ObjectVariable, name: str) -> None:
     """`object.__delattr__`."""
     held, owner = lookup(t, self.cls, name)
-    if held is not MISSING and _is_data_descriptor(held):
+    if held is not MISSING and is_data_descriptor(held):
         if is_property(held):
             if held.fdel is None:
                 _no_accessor(t, self, name, "deleter")
-            call(t, _function_of(t, held, owner, self.cls, name, "fdel"), [self])
+            call(t, function_of(t, held, owner, self.cls, name, "fdel"), [self])
             return
         if not isinstance(held, types.MemberDescriptorType):
             descriptor = member_raw(t, self.cls, owner, name, held)
@@ -430,265 +339,7 @@ def delete_own(t, self: ObjectVariable, name: str) -> None:
     t.effects.delete_attribute(self, name, came_in)
 
 
-# -- super() ------------------------------------------------------------
-
-
-@rule(getattr, SuperVariable)
-def super_getattr(t, self, name):
-    key = t.constant(name)
-    receiver = self.self_
-    is_class = isinstance(receiver, Known)
-    start = receiver.value if is_class else receiver.type
-    if is_class and not (isinstance(start, type) and issubclass(start, self.cls)):
-        # In a method of a metaclass the class is the instance.
-        is_class, start = False, receiver.type
-    mro = start.__mro__
-    above = mro.index(self.cls) + 1
-    t.classes.lookup(start, key, above)
-    for base in mro[above:]:
-        if key not in base.__dict__:
-            continue
-        value = base.__dict__[key]
-        if isinstance(value, types.FunctionType):
-            function = member(t, base, key, value)
-            return function if is_class else MethodVariable(receiver, function)
-        if isinstance(value, classmethod):
-            function = _function_of(t, value, base, base, key, "__func__")
-            return MethodVariable(Known(start, Bound(t.references.to(start))), function)
-        if is_property(value):
-            return call(t, _function_of(t, value, base, base, key, "fget"), [receiver])
-        if isinstance(value, _C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
-            return MethodVariable(receiver, Known(value, Bound(t.references.to(value))))
-        if isinstance(value, staticmethod):
-            return _function_of(t, value, base, base, key, "__func__")
-        return member(t, base, key, value)
-    no_attribute(t, self, key)
-
-
-# -- everything that is not an instance of a user's class -----------------------------------
-
-
-@rule(getattr, Known)
-def known_getattr(t, self, name, default=None):
-    key = t.constant(name)
-    value = self.value
-    source = self.source or Bound(t.references.to(value))
-    if isinstance(value, types.ModuleType) and key in vars(value):
-        return t.lazy(vars(value)[key], Item(Attribute(source, "__dict__"), key))
-    if isinstance(value, type):
-        found = _class_getattr(t, value, key)
-        if found is None and t.effects.members:
-            found = _member_set(t, value, key, default)
-        if found is not None:
-            return found
-    if not hasattr(value, key):
-        if isinstance(value, types.ModuleType):
-            t.guard("LACKS", Attribute(source, "__dict__"), key)
-        if default is not None:
-            return default
-        try:
-            getattr(value, key)
-        except AttributeError as error:
-            no_attribute(t, self, key, str(error))
-    is_fact = key in ("__name__", "__qualname__", "__module__", "__doc__")
-    if is_fact or isinstance(value, types.CodeType) and key in _CODE_FACTS:
-        return t.wrap_result(getattr(value, key))
-    return t.lazy(getattr(value, key), Attribute(source, key))
-
-
-# What the hash of a code object covers.
-_CODE_FACTS = {
-    "co_varnames", "co_names", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
-    "co_flags", "co_freevars", "co_cellvars", "co_name", "co_nlocals",
-}  # fmt: skip
-
-
-def _member_set(t, cls: type, name: str, default: Variable | None) -> Variable | None:
-    """A class attribute that the frame has set, or has deleted; None for any other."""
-    stored = t.effects.member(cls, name)
-    if stored is not None:
-        return t.realize(stored)
-    deleted = any(t.effects.members.get((base, name)) is DELETED for base in cls.__mro__)
-    if not deleted or lookup(t, cls, name)[0] is not MISSING:
-        return None
-    if default is None:
-        text = f"type object {cls.__name__!r} has no attribute {name!r}"
-        no_attribute(t, Known(cls), name, text)
-    return default
-
-
-def _by_metaclass(t, cls: type, name: str) -> Variable | None:
-    """What the class of a class defines under a name and its own namespaces do not, or a property
-    there; None where that is nothing of Python's."""
-    value, owner = static_lookup(type(cls), name)
-    if not isinstance(value, types.FunctionType | property):
-        return None
-    receiver = Known(cls, Bound(t.references.to(cls)))
-    if is_property(value):
-        return call(t, _function_of(t, value, owner, type(cls), name, "fget"), [receiver])
-    if static_lookup(cls, name)[0] is not MISSING:
-        return None
-    return MethodVariable(receiver, member(t, type(cls), name, value))
-
-
-def _class_getattr(t, cls: type, name: str) -> Variable | None:
-    """A class attribute read from the class itself; None where nothing special is to be done."""
-    if name == "__dict__":
-        if any(held is cls for held, _ in t.effects.members):
-            raise GraphBreak("mutation", f"{cls.__qualname__}.__dict__, which was changed")
-        return t.lazy(vars(cls), Attribute(Bound(t.references.to(cls)), "__dict__"))
-    found = _by_metaclass(t, cls, name)
-    if found is not None:
-        return found
-    value, owner = lookup(t, cls, name)
-    if isinstance(getattr(type(value), "__get__", None), types.FunctionType):
-        descriptor = member_raw(t, cls, owner, name, value)
-        return call_method(t, descriptor, "__get__", [Constant(None), Known(cls)], on_class=True)
-    if isinstance(value, types.ClassMethodDescriptorType):
-        bound = getattr(cls, name)
-        return Known(bound, Bound(t.references.to(bound)))
-    if isinstance(value, classmethod):
-        function = _function_of(t, value, owner, cls, name, "__func__")
-        return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
-    if isinstance(value, staticmethod):
-        return _function_of(t, value, owner, cls, name, "__func__")
-    if isinstance(value, (*_C_CALLABLES, *_C_MEMBERS)):
-        return Known(value, Bound(t.references.to(value)))
-    return None
-
-
-@rule(getattr, FunctionVariable)
-def function_getattr(t, self, name, default=None):
-    key = t.constant(name)
-    if key in self.attributes:
-        return self.attributes[key]
-    if key in ("__name__", "__qualname__"):
-        return Constant(self.name if key == "__name__" else self.qualname)
-    if key == "__get__":
-        return MethodVariable(self, Known(types.FunctionType.__get__))
-    if key == "__code__":
-        return _code_of(t, self)
-    if self.live is None:
-        return _made_function_getattr(t, self, key, default)
-    if not hasattr(self.live, key):
-        t.guard("LACKS", Attribute(self.source, "__dict__"), key)
-        if default is not None:
-            return default
-        t.raise_exception(AttributeError, key)
-    return t.lazy(getattr(self.live, key), Attribute(self.source, key))
-
-
-def _code_of(t, self: FunctionVariable) -> Variable:
-    """A function's code object: all that it says is fixed by its hash."""
-    if self.live is None:
-        raise GraphBreak("attribute", "the code of a function made in the frame")
-    if isinstance(self.code_reference, Import):
-        t.references.rely_on_code(self.live, self.code_reference)
-    else:
-        t.guard("CODE", self.source, code_hash(self.code))
-    return Known(self.code, Attribute(self.source, "__code__"))
-
-
-def _made_function_getattr(
-    t, self: FunctionVariable, key: str, default: Variable | None
-) -> Variable:
-    """An attribute of a function that the frame made."""
-    if key == "__module__":
-        return t.wrap_result(self.globals.get("__name__"))
-    if key == "__doc__":
-        consts = self.code.co_consts
-        return Constant(consts[0] if consts and isinstance(consts[0], str) else None)
-    if key in ("__defaults__", "__kwdefaults__"):
-        return getattr(self, key.strip("_")) or Constant(None)
-    if key == "__closure__":
-        return t.new(TupleVariable(self.closure)) if self.closure else Constant(None)
-    if key == "__annotations__":
-        flat = t.realize(self.annotations).items if self.annotations is not None else []
-        pairs = zip(flat[::2], flat[1::2], strict=True)
-        made = {t.constant(name): (name, value) for name, value in pairs}
-        self.attributes[key] = t.new(DictVariable(made))
-        return self.attributes[key]
-    if default is not None and not hasattr(types.FunctionType, key):
-        return default
-    if hasattr(types.FunctionType, key):
-        raise GraphBreak("attribute", f"{key} of a function made in the frame")
-    no_attribute(t, self, key)
-    raise AssertionError
-
-
-@rule(setattr, FunctionVariable)
-def function_setattr(t, self, name, value):
-    if self.live is not None:
-        raise GraphBreak("mutation", f"an attribute of the function {self.qualname}")
-    t.effects.set_function_attribute(self, t.constant(name), value)
-    return Constant(None)
-
-
-@rule(getattr, MethodVariable)
-def method_getattr(t, self, name, default=None):
-    key = t.constant(name)
-    if key == "__self__":
-        return self.self_
-    if key == "__func__":
-        return self.function
-    return apply(t, getattr, [self.function, name, *([] if default is None else [default])])
-
-
-_CHAIN = ("__cause__", "__context__", "__traceback__", "__suppress_context__")
-
-
-@rule(getattr, ExceptionVariable)
-def exception_getattr(t, self, name, default=None):
-    key = t.constant(name)
-    if key == "args":
-        return self.args
-    if key in _CHAIN and self.live is not None:
-        return t.lazy(getattr(self.live, key), Attribute(self.source, key))
-    if key == "__suppress_context__":
-        return Constant(self.suppressed)
-    if key == "__cause__":
-        return self.cause or Constant(None)
-    if key == "__context__":
-        return self.context or Constant(None)
-    if key == "value" and issubclass(self.cls, StopIteration):
-        args = t.realize(self.args).items
-        return args[0] if args else Constant(None)
-    return object_getattr(t, self, name, default)
-
-
-@rule(getattr, Variable)
-def builtin_getattr(t, self, name, default=None):
-    """Attributes of values whose type is a builtin: methods of C, fields of named tuples."""
-    key = t.constant(name)
-    if key == "__class__":
-        return Known(self.type, Bound(t.references.to(self.type)))
-    value, owner = lookup(t, self.type, key)
-    if value is MISSING:
-        if default is not None:
-            return default
-        no_attribute(t, self, key)
-    if isinstance(value, _C_CALLABLES):
-        return MethodVariable(self, Known(value, Bound(t.references.to(value))))
-    if isinstance(self, TupleVariable) and type(value).__name__ == "_tuplegetter":
-        return self.items[value.__reduce__()[1][0]]
-    if isinstance(self, TupleVariable) and hasattr(self.type, "n_fields"):
-        names = [n for n in dir(self.type) if isinstance(vars(self.type).get(n), _C_MEMBERS)]
-        if key in names:
-            return self.items[_field_index(self.type, key)]
-    if isinstance(value, types.FunctionType | classmethod | staticmethod | property):
-        if is_property(value):
-            return call(t, _function_of(t, value, owner, self.type, key, "fget"), [self])
-        return bind_member(t, self, key, value, owner)
-    if isinstance(value, types.ClassMethodDescriptorType):
-        bound = getattr(self.type, key)
-        return Known(bound, Bound(t.references.to(bound)))
-    return t.wrap_result(getattr(t.constant(self), key))
-
-
-def _field_index(cls: type, name: str) -> int:
-    """The place of a field of one of torch's named results."""
-    probe = cls(range(cls.n_sequence_fields))
-    return getattr(probe, name)
+# -- what `object` itself does ------------------------------------------------------------
 
 
 @rule(object.__new__, Known)

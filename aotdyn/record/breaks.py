@@ -15,7 +15,7 @@ from typing import Any
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
 from ..policy import looks_for_callers, sees_lifetimes
-from .body import BodyWriter, write_effects
+from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
 from .signals import GraphBreak
@@ -31,6 +31,7 @@ from .variables import (
     Opaque,
     Variable,
 )
+from .write_back import write_effects
 
 PLANS: dict[str, Callable] = {}
 

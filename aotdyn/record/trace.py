@@ -1,7 +1,7 @@
 """Traces one frame into a variant. The one function that the rest of aotdyn calls: `trace_frame`.
 
 Reading order: here, `tracer`, `interpreter`, `opcodes/`, `operation`, `rules/`, then `check` and
-`body` for what comes out.
+`body` (with `rebuild` and `write_back`) for what comes out.
 """
 
 import functools
@@ -24,7 +24,7 @@ from ..package.replaced import replaced_methods
 from ..package.source import Local, Source
 from ..package.state import process_state
 from ..package.variant import Break, EntryKey, Variant
-from . import attributes, reasons
+from . import attributes, reasons, rebuild
 from .body import BodyWriter, Restart
 from .breaks import write_break, write_return
 from .check import CheckWriter
@@ -36,6 +36,7 @@ from .namespaces import globals_source
 from .naming import Names, parameter_names
 from .rules import (
     autograd,
+    builtin_attributes,
     builtins,
     class_statements,
     deques,
@@ -80,11 +81,11 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, autograd, builtins, class_statements, deques, enums, exception_groups, exceptions,
-    function_objects, functions,
-    generics, hashing, higher_order, identities, instance_dicts, iterators, library,
-    mapping_objects, mappings, modules, patterns, proxies, sequence_objects, sequences, signatures,
-    simple_objects, symbolic, tensors, texts, torch_state, transforms,
+    attributes, autograd, builtin_attributes, builtins, class_statements, deques, enums,
+    exception_groups, exceptions, function_objects, functions, generics, hashing, higher_order,
+    identities, instance_dicts, iterators, library, mapping_objects, mappings, modules, patterns,
+    proxies, rebuild, sequence_objects, sequences, signatures, simple_objects, symbolic, tensors,
+    texts, torch_state, transforms,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

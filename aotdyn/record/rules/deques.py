@@ -5,13 +5,14 @@ from collections import deque
 
 from ...package.reference import Import
 from ...package.source import Attribute, Item
-from ..attributes import builtin_getattr
-from ..body import EFFECTS, BodyWriter, rebuilds
+from ..body import BodyWriter, rebuilds
 from ..operation import apply, iterate
 from ..signals import GraphBreak
 from ..variables import Constant, SequenceIterator, Variable
 from ..variables.sequences import DequeVariable, LiveDequeVariable
 from ..wrap import wraps
+from ..write_back import EFFECTS
+from .builtin_attributes import builtin_getattr
 from .sequences import find_item
 from .table import advances, rule
 

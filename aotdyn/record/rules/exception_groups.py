@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from ..attributes import exception_getattr
 from ..invoke import CONSTRUCTORS
 from ..operation import iterate
 from ..polyfills import groups
 from ..signals import GraphBreak
 from ..variables import Constant, ExceptionVariable, GroupVariable, TupleVariable, Variable
-from .exceptions import construct_exception
+from .exceptions import construct_exception, exception_getattr
 from .table import rule
 
 

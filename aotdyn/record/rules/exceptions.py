@@ -4,8 +4,10 @@ import builtins
 import types
 from typing import Any
 
-from ..attributes import generic_setattr, lookup
+from ...package.source import Attribute
+from ..attributes import generic_setattr, object_getattr
 from ..invoke import CONSTRUCTORS
+from ..members import lookup
 from ..operation import apply, call
 from ..signals import GraphBreak
 from ..variables import (
@@ -69,6 +71,28 @@ def init(t, self, *args, **kwargs):
     t.effects.count += 1
     _init(t, self, list(args), kwargs)
     return NONE
+
+
+_CHAIN = ("__cause__", "__context__", "__traceback__", "__suppress_context__")
+
+
+@rule(getattr, ExceptionVariable)
+def exception_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key == "args":
+        return self.args
+    if key in _CHAIN and self.live is not None:
+        return t.lazy(getattr(self.live, key), Attribute(self.source, key))
+    if key == "__suppress_context__":
+        return Constant(self.suppressed)
+    if key == "__cause__":
+        return self.cause or Constant(None)
+    if key == "__context__":
+        return self.context or Constant(None)
+    if key == "value" and issubclass(self.cls, StopIteration):
+        args = t.realize(self.args).items
+        return args[0] if args else Constant(None)
+    return object_getattr(t, self, name, default)
 
 
 @rule(setattr, ExceptionVariable)

@@ -1,5 +1,5 @@
-"""Functions, methods and cells as objects; wrappers and caches of `functools`; aliases in
-`operator`."""
+"""Functions, methods and cells as objects, with their attributes; wrappers and caches of
+`functools`; aliases in `operator`."""
 
 import functools
 import operator
@@ -8,15 +8,17 @@ import types
 
 from ...package.reference import Import
 from ...package.source import Attribute, Called
-from ..attributes import function_getattr, function_setattr
+from ...package.variant import code_hash
 from ..body import BodyWriter, rebuilds
 from ..folding import plain
+from ..members import no_attribute
 from ..operation import apply, call
 from ..polyfills import caches
 from ..signals import GraphBreak, NotConstant, Raised
 from ..variables import (
     CellVariable,
     Constant,
+    DictVariable,
     ExceptionVariable,
     FunctionVariable,
     Known,
@@ -60,6 +62,86 @@ def function_get(t, self, instance, owner=None):
     if isinstance(instance, Constant) and instance.value is None:
         return self
     return t.new(MethodVariable(instance, self))
+
+
+# -- attributes of functions and methods --------------------------------------------------
+
+
+@rule(getattr, FunctionVariable)
+def function_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key in self.attributes:
+        return self.attributes[key]
+    if key in ("__name__", "__qualname__"):
+        return Constant(self.name if key == "__name__" else self.qualname)
+    if key == "__get__":
+        return MethodVariable(self, Known(types.FunctionType.__get__))
+    if key == "__code__":
+        return _code_of(t, self)
+    if self.live is None:
+        return _made_function_getattr(t, self, key, default)
+    if not hasattr(self.live, key):
+        t.guard("LACKS", Attribute(self.source, "__dict__"), key)
+        if default is not None:
+            return default
+        t.raise_exception(AttributeError, key)
+    return t.lazy(getattr(self.live, key), Attribute(self.source, key))
+
+
+def _code_of(t, self: FunctionVariable) -> Variable:
+    """A function's code object: all that it says is fixed by its hash."""
+    if self.live is None:
+        raise GraphBreak("attribute", "the code of a function made in the frame")
+    if isinstance(self.code_reference, Import):
+        t.references.rely_on_code(self.live, self.code_reference)
+    else:
+        t.guard("CODE", self.source, code_hash(self.code))
+    return Known(self.code, Attribute(self.source, "__code__"))
+
+
+def _made_function_getattr(
+    t, self: FunctionVariable, key: str, default: Variable | None
+) -> Variable:
+    """An attribute of a function that the frame made."""
+    if key == "__module__":
+        return t.wrap_result(self.globals.get("__name__"))
+    if key == "__doc__":
+        consts = self.code.co_consts
+        return Constant(consts[0] if consts and isinstance(consts[0], str) else None)
+    if key in ("__defaults__", "__kwdefaults__"):
+        return getattr(self, key.strip("_")) or Constant(None)
+    if key == "__closure__":
+        return t.new(TupleVariable(self.closure)) if self.closure else Constant(None)
+    if key == "__annotations__":
+        flat = t.realize(self.annotations).items if self.annotations is not None else []
+        pairs = zip(flat[::2], flat[1::2], strict=True)
+        made = {t.constant(name): (name, value) for name, value in pairs}
+        self.attributes[key] = t.new(DictVariable(made))
+        return self.attributes[key]
+    if default is not None and not hasattr(types.FunctionType, key):
+        return default
+    if hasattr(types.FunctionType, key):
+        raise GraphBreak("attribute", f"{key} of a function made in the frame")
+    no_attribute(t, self, key)
+    raise AssertionError
+
+
+@rule(setattr, FunctionVariable)
+def function_setattr(t, self, name, value):
+    if self.live is not None:
+        raise GraphBreak("mutation", f"an attribute of the function {self.qualname}")
+    t.effects.set_function_attribute(self, t.constant(name), value)
+    return Constant(None)
+
+
+@rule(getattr, MethodVariable)
+def method_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    if key == "__self__":
+        return self.self_
+    if key == "__func__":
+        return self.function
+    return apply(t, getattr, [self.function, name, *([] if default is None else [default])])
 
 
 # -- functools ------------------------------------------------------------

@@ -7,11 +7,11 @@ import types
 import typing
 from typing import Any
 
-from ..attributes import builtin_getattr
 from ..operation import apply
 from ..references import ALIASES
 from ..signals import GraphBreak, NotConstant, Raised
 from ..variables import Alias, Constant, Known, ListVariable, TupleVariable, Variable
+from .builtin_attributes import builtin_getattr
 from .table import calls, rule
 
 

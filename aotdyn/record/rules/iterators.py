@@ -5,7 +5,6 @@ import types
 
 import torch
 
-from ..attributes import builtin_getattr
 from ..generators import (
     close_generator,
     exception_to_throw,
@@ -36,6 +35,7 @@ from ..variables import (
     ZipVariable,
 )
 from . import library
+from .builtin_attributes import builtin_getattr
 from .table import advances, rule
 
 # -- iter() ------------------------------------------------------------

@@ -5,8 +5,9 @@ from torch.nn.modules import module as torch_module
 
 from ...package.modules import calls_are_torchs, hook_kinds
 from ...package.source import Item, ValueAt
-from ..attributes import own_dict_source, static_lookup
+from ..attributes import own_dict_source
 from ..invoke import CALL_RULES
+from ..members import static_lookup
 from ..operation import apply, call
 from ..polyfills.modules import call_with_hooks
 from ..signals import GraphBreak

@@ -5,11 +5,11 @@ import re
 from typing import Any
 
 from ...package.reference import Import
-from ..attributes import builtin_getattr
 from ..body import BodyWriter, rebuilds
 from ..folding import plain
 from ..signals import GraphBreak, NotConstant, Raised
 from ..variables import Alias, Constant, Known, SequenceIterator, TupleVariable, Variable
+from .builtin_attributes import builtin_getattr
 from .table import rule
 
 

@@ -3,7 +3,7 @@
 import collections
 from typing import Any
 
-from ..body import EFFECTS, BodyWriter, object_effect, rebuilds, set_attribute
+from ..body import BodyWriter, rebuilds, set_attribute
 from ..operation import BINARY_METHODS, INPLACE_METHODS, UNARY_METHODS, apply, iterate
 from ..signals import GraphBreak
 from ..variables import (
@@ -16,6 +16,7 @@ from ..variables import (
 )
 from ..variables.sequences import HeldList, SequenceObject
 from ..wrap import WRAPPERS, add_predicate, items_of
+from ..write_back import EFFECTS, object_effect
 from .table import find, rule
 
 NONE = Constant(None)

@@ -9,8 +9,9 @@ import torch
 from ...package.graph import Value
 from ...package.replaced import replaced_methods
 from ...package.source import Attribute, Bound, StorageOffset
-from ..attributes import MISSING, bind_member, is_property, lookup, member
+from ..attributes import bind_member
 from ..graph_ops import REFUSED_METHODS
+from ..members import MISSING, is_property, lookup, member
 from ..operation import apply, call
 from ..signals import GraphBreak
 from ..variables import (

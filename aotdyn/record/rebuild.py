@@ -1,0 +1,305 @@
+"""How each kind of value is rebuilt as a Python object by a body."""
+
+import inspect
+from types import FunctionType
+
+from ..package.reference import Import
+from .body import BodyWriter, dict_base, rebuilds, set_attribute
+from .signals import GraphBreak
+from .variables import (
+    DELETED,
+    Alias,
+    BackwardsIterator,
+    CellVariable,
+    Constant,
+    DictVariable,
+    EnumerateVariable,
+    ExceptionVariable,
+    FilterVariable,
+    FixedIterator,
+    FunctionVariable,
+    GeneratorVariable,
+    GroupVariable,
+    InstanceDict,
+    Known,
+    ListVariable,
+    MappingObject,
+    MapVariable,
+    MethodVariable,
+    ObjectVariable,
+    RangeVariable,
+    SequenceIterator,
+    SetVariable,
+    SliceVariable,
+    SuperVariable,
+    Symbolic,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+    ViewVariable,
+    ZipVariable,
+)
+
+# -- plain values ------------------------------------------------------------
+
+
+@rebuilds(Constant)
+def _constant(w: BodyWriter, v: Constant) -> str:
+    if v.value is Ellipsis or v.value is NotImplemented:
+        return "..." if v.value is Ellipsis else "NotImplemented"
+    return w.literal(v.value)
+
+
+@rebuilds(Known, Alias)
+def _known(w: BodyWriter, v: Known) -> str:
+    return w.ref(w.t.references.to(v.value))
+
+
+@rebuilds(RangeVariable)
+def _range(w: BodyWriter, v: RangeVariable) -> str:
+    return f"range({v.value.start}, {v.value.stop}, {v.value.step})"
+
+
+@rebuilds(TensorVariable)
+def _tensor(w: BodyWriter, v: TensorVariable) -> str:
+    return w.output(w.t.graph.tensor_name(v))
+
+
+@rebuilds(Symbolic)
+def _symbolic(w: BodyWriter, v: Symbolic) -> str:
+    return w.output(w.t.graph.symbol_name(v))
+
+
+@rebuilds(SliceVariable)
+def _slice(w: BodyWriter, v: SliceVariable) -> str:
+    return w.bind("part", f"slice({', '.join(map(w.value, v.items))})")
+
+
+# -- containers ------------------------------------------------------------
+
+
+@rebuilds(TupleVariable)
+def _tuple(w: BodyWriter, v: TupleVariable) -> str:
+    items = "".join(f"{w.value(item)}, " for item in v.items)
+    if v.cls is tuple:
+        return w.bind("items", f"({items})")
+    cls = w.ref(w.t.references.to(v.cls))
+    if hasattr(v.cls, "_fields"):
+        return w.bind("items", f"tuple.__new__({cls}, ({items}))")
+    return w.bind("items", f"{cls}(({items}))")
+
+
+@rebuilds(ListVariable)
+def _list(w: BodyWriter, v: ListVariable) -> str:
+    name = w.bind("items", "[]")
+    w.known(v, name)
+    items = [w.value(item) for item in v.items]
+    if items:
+        w.lines.append(f"{name} += [{', '.join(items)}]")
+    return name
+
+
+@rebuilds(DictVariable)
+def _dict(w: BodyWriter, v: DictVariable) -> str:
+    if v.cls is not dict:
+        raise GraphBreak("reconstruct", v.cls.__qualname__, v.origin)
+    name = w.bind("items", "{}")
+    w.known(v, name)
+    for key, item in v.items.values():
+        w.lines.append(f"{name}[{w.value(key)}] = {w.value(item)}")
+    return name
+
+
+@rebuilds(SetVariable)
+def _set(w: BodyWriter, v: SetVariable) -> str:
+    items = "".join(f"{w.value(item)}, " for item in v.items.values())
+    return w.bind("members", f"{v.cls.__name__}(({items}))")
+
+
+@rebuilds(ViewVariable)
+def _view(w: BodyWriter, v: ViewVariable) -> str:
+    return w.bind(v.kind, f"{w.value(v.of)}.{v.kind}()")
+
+
+@rebuilds(CellVariable)
+def _cell(w: BodyWriter, v: CellVariable) -> str:
+    name = w.bind("cell", f"{w.ref(Import('types', 'CellType'))}()")
+    w.known(v, name)
+    if v.content is not None:
+        w.fill_cell(name, v.content)
+    return name
+
+
+# -- iterators ------------------------------------------------------------
+
+
+def _require_unchanged(w: BodyWriter, v: Variable) -> None:
+    """What an iterator runs over must not be written back after the iterator is made: it would
+    have begun with the old contents."""
+    of = getattr(v.of, "of", v.of)
+    if id(of) in w.t.effects.changed:
+        raise GraphBreak("reconstruct", "an iterator over what was changed", v.origin)
+
+
+@rebuilds(SequenceIterator)
+def _sequence_iterator(w: BodyWriter, v: SequenceIterator) -> str:
+    if v.exhausted:
+        return w.bind("iterator", f"iter({v.of.type.__name__}())")
+    if v.index:
+        _require_unchanged(w, v)
+    name = w.bind("iterator", f"iter({w.value(v.of)})")
+    if v.index:
+        w.lines.append(f"{name}.__setstate__({v.index})")
+    return name
+
+
+@rebuilds(FixedIterator)
+def _fixed_iterator(w: BodyWriter, v: FixedIterator) -> str:
+    _require_unchanged(w, v)
+    function = "reversed" if v.backwards else "iter"
+    name = w.bind("iterator", f"{function}({w.value(v.of)})")
+    if v.index:
+        w.lines.append(f"for _ in range({v.index}): next({name})")
+    return name
+
+
+@rebuilds(BackwardsIterator)
+def _backwards_iterator(w: BodyWriter, v: BackwardsIterator) -> str:
+    _require_unchanged(w, v)
+    name = w.bind("iterator", f"reversed({w.value(v.of)})")
+    if isinstance(v.of, RangeVariable):
+        w.lines.append(f"{name}.__setstate__({len(v.of.value) - 1 - v.index})")
+    elif v.index != len(v.of.items) - 1:
+        w.lines.append(f"{name}.__setstate__({v.index})")
+    return name
+
+
+@rebuilds(EnumerateVariable)
+def _enumerate(w: BodyWriter, v: EnumerateVariable) -> str:
+    return w.bind("iterator", f"enumerate({w.value(v.inner)}, {w.value(v.count)})")
+
+
+@rebuilds(ZipVariable)
+def _zip(w: BodyWriter, v: ZipVariable) -> str:
+    inner = "".join(f"{w.value(each)}, " for each in v.inner)
+    return w.bind("iterator", f"zip({inner}strict={v.strict})")
+
+
+@rebuilds(MapVariable)
+def _map(w: BodyWriter, v: MapVariable) -> str:
+    inner = ", ".join(map(w.value, v.inner))
+    return w.bind("iterator", f"map({w.value(v.function)}, {inner})")
+
+
+@rebuilds(FilterVariable)
+def _filter(w: BodyWriter, v: FilterVariable) -> str:
+    return w.bind("iterator", f"filter({w.value(v.function)}, {w.value(v.inner)})")
+
+
+@rebuilds(GeneratorVariable)
+def _generator(w: BodyWriter, v: GeneratorVariable) -> str:
+    if v.started:
+        raise GraphBreak("reconstruct", "a generator that has started", v.origin)
+    args, kwargs = v.args
+    parts = [w.value(arg) for arg in args]
+    parts += [f"{name}={w.value(arg)}" for name, arg in kwargs.items()]
+    return w.bind("generator", f"{w.value(v.function)}({', '.join(parts)})")
+
+
+# -- functions and objects ------------------------------------------------------------
+
+
+@rebuilds(FunctionVariable)
+def _function(w: BodyWriter, v: FunctionVariable) -> str:
+    if v.code_reference is None or isinstance(v.code_reference, Import):
+        raise GraphBreak("reconstruct", f"the function {v.qualname}", v.origin)
+    source = w.t.globals_of(v)
+    cells = "".join(f"{w.value(cell)}, " for cell in v.closure)
+    defaults = w.value(v.defaults) if v.defaults is not None else "None"
+    make = w.ref(Import("types", "FunctionType"))
+    name = w.bind(
+        v.name if v.name.isidentifier() else "function",
+        f"{make}({w.ref(v.code_reference)}, {w.load(source)}, {v.name!r}, {defaults}, "
+        f"({cells}){' or None' if not cells else ''})",
+    )
+    w.known(v, name)
+    if v.kwdefaults is not None:
+        w.lines.append(f"{name}.__kwdefaults__ = {w.value(v.kwdefaults)}")
+    if v.annotations is not None:
+        w.lines.append(
+            f"{name}.__annotations__ = {w.runtime('annotations')}({w.value(v.annotations)})"
+        )
+    for attribute, item in v.attributes.items():
+        w.lines.append(f"setattr({name}, {attribute!r}, {w.value(item)})")
+    return name
+
+
+@rebuilds(MethodVariable)
+def _method(w: BodyWriter, v: MethodVariable) -> str:
+    function = w.t.realize(v.function)
+    self_ = w.value(v.self_)
+    if isinstance(function, Known):
+        name = function.value.__name__
+        held = inspect.getattr_static(v.self_.type, name, None)
+        if held is not function.value and hasattr(function.value, "__get__"):
+            # Reached past what the type defines, by `super()` or by name.
+            return w.bind("method", f"{w.value(function)}.__get__({self_})")
+        return w.bind("method", f"{self_}.{name}")
+    return w.bind("method", f"{w.ref(Import('types', 'MethodType'))}({w.value(function)}, {self_})")
+
+
+@rebuilds(SuperVariable)
+def _super(w: BodyWriter, v: SuperVariable) -> str:
+    return w.bind("above", f"super({w.ref(w.t.references.to(v.cls))}, {w.value(v.self_)})")
+
+
+@rebuilds(ObjectVariable)
+def _object(w: BodyWriter, v: ObjectVariable) -> str:
+    cls = w.ref(w.t.references.to(v.cls))
+    maker = "object" if v.cls.__new__ is object.__new__ or v.cls.__flags__ & 1 << 9 else cls
+    name = w.bind(v.cls.__name__.lower(), f"{maker}.__new__({cls})")
+    w.known(v, name)
+    for attribute, item in v.attributes.items():
+        if item is not DELETED:
+            w.lines.append(set_attribute(w, name, attribute, w.value(item)))
+    return name
+
+
+@rebuilds(MappingObject)
+def _mapping_object(w: BodyWriter, v: MappingObject) -> str:
+    base = w.ref(dict_base(v.cls))
+    name = w.bind(v.cls.__name__.lower(), f"{base}.__new__({w.ref(w.t.references.to(v.cls))})")
+    w.known(v, name)
+    for key, item in v.contents.items.values():
+        w.lines.append(f"{base}.__setitem__({name}, {w.value(key)}, {w.value(item)})")
+    for attribute, item in v.attributes.items():
+        if item is not DELETED:
+            w.lines.append(set_attribute(w, name, attribute, w.value(item)))
+    return name
+
+
+@rebuilds(InstanceDict)
+def _instance_dict(w: BodyWriter, v: InstanceDict) -> str:
+    return w.bind("attributes", f"{w.runtime('own_dict')}({w.value(v.owner)})")
+
+
+@rebuilds(ExceptionVariable, GroupVariable)
+def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
+    args = [w.value(item) for item in v.args.items]
+    cls = w.ref(w.t.references.to(v.cls))
+    if isinstance(v.cls.__init__, FunctionType):
+        # What `__init__` has done is in the attributes.
+        name = w.bind("error", f"{cls}.__new__({', '.join([cls, *args])})")
+    else:
+        name = w.bind("error", f"{cls}({', '.join(args)})")
+    w.known(v, name)
+    for attribute in ("cause", "context"):
+        held = getattr(v, attribute)
+        if held is not None:
+            w.lines.append(f"{name}.__{attribute}__ = {w.value(held)}")
+    if v.suppressed and v.cause is None:
+        w.lines.append(f"{name}.__suppress_context__ = True")
+    for attribute, item in v.attributes.items():
+        if item is not DELETED:
+            w.lines.append(f"{name}.{attribute} = {w.value(item)}")
+    return name

@@ -1,0 +1,195 @@
+"""Attributes of what is no instance of a user's class: `super()`, modules, classes, values of
+builtin types."""
+
+import types
+
+from ...package.source import Attribute, Bound, Item
+from ..attributes import bind_member
+from ..members import (
+    C_CALLABLES,
+    C_MEMBERS,
+    MISSING,
+    function_of,
+    is_property,
+    lookup,
+    member,
+    member_raw,
+    no_attribute,
+    static_lookup,
+)
+from ..operation import call, call_method
+from ..signals import GraphBreak
+from ..variables import (
+    DELETED,
+    Constant,
+    Known,
+    MethodVariable,
+    SuperVariable,
+    TupleVariable,
+    Variable,
+)
+from .table import rule
+
+# -- super() ------------------------------------------------------------
+
+
+@rule(getattr, SuperVariable)
+def super_getattr(t, self, name):
+    key = t.constant(name)
+    receiver = self.self_
+    is_class = isinstance(receiver, Known)
+    start = receiver.value if is_class else receiver.type
+    if is_class and not (isinstance(start, type) and issubclass(start, self.cls)):
+        # In a method of a metaclass the class is the instance.
+        is_class, start = False, receiver.type
+    mro = start.__mro__
+    above = mro.index(self.cls) + 1
+    t.classes.lookup(start, key, above)
+    for base in mro[above:]:
+        if key not in base.__dict__:
+            continue
+        value = base.__dict__[key]
+        if isinstance(value, types.FunctionType):
+            function = member(t, base, key, value)
+            return function if is_class else MethodVariable(receiver, function)
+        if isinstance(value, classmethod):
+            function = function_of(t, value, base, base, key, "__func__")
+            return MethodVariable(Known(start, Bound(t.references.to(start))), function)
+        if is_property(value):
+            return call(t, function_of(t, value, base, base, key, "fget"), [receiver])
+        if isinstance(value, C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
+            return MethodVariable(receiver, Known(value, Bound(t.references.to(value))))
+        if isinstance(value, staticmethod):
+            return function_of(t, value, base, base, key, "__func__")
+        return member(t, base, key, value)
+    no_attribute(t, self, key)
+
+
+# -- modules and classes ------------------------------------------------------------
+
+
+@rule(getattr, Known)
+def known_getattr(t, self, name, default=None):
+    key = t.constant(name)
+    value = self.value
+    source = self.source or Bound(t.references.to(value))
+    if isinstance(value, types.ModuleType) and key in vars(value):
+        return t.lazy(vars(value)[key], Item(Attribute(source, "__dict__"), key))
+    if isinstance(value, type):
+        found = _class_getattr(t, value, key)
+        if found is None and t.effects.members:
+            found = _member_set(t, value, key, default)
+        if found is not None:
+            return found
+    if not hasattr(value, key):
+        if isinstance(value, types.ModuleType):
+            t.guard("LACKS", Attribute(source, "__dict__"), key)
+        if default is not None:
+            return default
+        try:
+            getattr(value, key)
+        except AttributeError as error:
+            no_attribute(t, self, key, str(error))
+    is_fact = key in ("__name__", "__qualname__", "__module__", "__doc__")
+    if is_fact or isinstance(value, types.CodeType) and key in _CODE_FACTS:
+        return t.wrap_result(getattr(value, key))
+    return t.lazy(getattr(value, key), Attribute(source, key))
+
+
+# What the hash of a code object covers.
+_CODE_FACTS = {
+    "co_varnames", "co_names", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
+    "co_flags", "co_freevars", "co_cellvars", "co_name", "co_nlocals",
+}  # fmt: skip
+
+
+def _member_set(t, cls: type, name: str, default: Variable | None) -> Variable | None:
+    """A class attribute that the frame has set, or has deleted; None for any other."""
+    stored = t.effects.member(cls, name)
+    if stored is not None:
+        return t.realize(stored)
+    deleted = any(t.effects.members.get((base, name)) is DELETED for base in cls.__mro__)
+    if not deleted or lookup(t, cls, name)[0] is not MISSING:
+        return None
+    if default is None:
+        text = f"type object {cls.__name__!r} has no attribute {name!r}"
+        no_attribute(t, Known(cls), name, text)
+    return default
+
+
+def _by_metaclass(t, cls: type, name: str) -> Variable | None:
+    """What the class of a class defines under a name and its own namespaces do not, or a property
+    there; None where that is nothing of Python's."""
+    value, owner = static_lookup(type(cls), name)
+    if not isinstance(value, types.FunctionType | property):
+        return None
+    receiver = Known(cls, Bound(t.references.to(cls)))
+    if is_property(value):
+        return call(t, function_of(t, value, owner, type(cls), name, "fget"), [receiver])
+    if static_lookup(cls, name)[0] is not MISSING:
+        return None
+    return MethodVariable(receiver, member(t, type(cls), name, value))
+
+
+def _class_getattr(t, cls: type, name: str) -> Variable | None:
+    """A class attribute read from the class itself; None where nothing special is to be done."""
+    if name == "__dict__":
+        if any(held is cls for held, _ in t.effects.members):
+            raise GraphBreak("mutation", f"{cls.__qualname__}.__dict__, which was changed")
+        return t.lazy(vars(cls), Attribute(Bound(t.references.to(cls)), "__dict__"))
+    found = _by_metaclass(t, cls, name)
+    if found is not None:
+        return found
+    value, owner = lookup(t, cls, name)
+    if isinstance(getattr(type(value), "__get__", None), types.FunctionType):
+        descriptor = member_raw(t, cls, owner, name, value)
+        return call_method(t, descriptor, "__get__", [Constant(None), Known(cls)], on_class=True)
+    if isinstance(value, types.ClassMethodDescriptorType):
+        bound = getattr(cls, name)
+        return Known(bound, Bound(t.references.to(bound)))
+    if isinstance(value, classmethod):
+        function = function_of(t, value, owner, cls, name, "__func__")
+        return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
+    if isinstance(value, staticmethod):
+        return function_of(t, value, owner, cls, name, "__func__")
+    if isinstance(value, (*C_CALLABLES, *C_MEMBERS)):
+        return Known(value, Bound(t.references.to(value)))
+    return None
+
+
+# -- values of builtin types ------------------------------------------------------------
+
+
+@rule(getattr, Variable)
+def builtin_getattr(t, self, name, default=None):
+    """Attributes of values whose type is a builtin: methods of C, fields of named tuples."""
+    key = t.constant(name)
+    if key == "__class__":
+        return Known(self.type, Bound(t.references.to(self.type)))
+    value, owner = lookup(t, self.type, key)
+    if value is MISSING:
+        if default is not None:
+            return default
+        no_attribute(t, self, key)
+    if isinstance(value, C_CALLABLES):
+        return MethodVariable(self, Known(value, Bound(t.references.to(value))))
+    if isinstance(self, TupleVariable) and type(value).__name__ == "_tuplegetter":
+        return self.items[value.__reduce__()[1][0]]
+    if isinstance(self, TupleVariable) and hasattr(self.type, "n_fields"):
+        names = [n for n in dir(self.type) if isinstance(vars(self.type).get(n), C_MEMBERS)]
+        if key in names:
+            return self.items[_field_index(self.type, key)]
+    if isinstance(value, types.FunctionType | classmethod | staticmethod | property):
+        if is_property(value):
+            return call(t, function_of(t, value, owner, self.type, key, "fget"), [self])
+        return bind_member(t, self, key, value, owner)
+    if isinstance(value, types.ClassMethodDescriptorType):
+        bound = getattr(self.type, key)
+        return Known(bound, Bound(t.references.to(bound)))
+    return t.wrap_result(getattr(t.constant(self), key))
+
+
+def _field_index(cls: type, name: str) -> int:
+    """The place of a field of one of torch's named results."""
+    probe = cls(range(cls.n_sequence_fields))
+    return getattr(probe, name)

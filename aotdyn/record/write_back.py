@@ -1,0 +1,127 @@
+"""Writes side effects back: the lines that bring objects that existed before to the state that they
+have in the trace."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..package.reference import Import
+from .body import BodyWriter, dict_base, set_attribute
+from .variables import (
+    DELETED,
+    CellVariable,
+    DictVariable,
+    ExceptionVariable,
+    GroupVariable,
+    ListVariable,
+    LiveListVariable,
+    MappingObject,
+    ObjectVariable,
+    SetVariable,
+)
+
+
+def write_effects(w: BodyWriter) -> list[str]:
+    """The lines that bring objects that existed before to the state they have in the trace.
+
+    All values are computed (into `w.lines`) before any of these lines runs.
+    """
+    lines: list[str] = []
+    for variable in list(w.t.effects.changed.values()):
+        target = w.value(variable)
+        lines += EFFECTS[type(variable)](w, variable, target)
+    for (cls, name), value in w.t.effects.members.items():
+        holder = w.ref(w.t.references.to(cls))
+        if value is not DELETED:
+            lines.append(f"setattr({holder}, {name!r}, {w.value(value)})")
+        elif name in vars(cls):
+            lines.append(f"delattr({holder}, {name!r})")
+    for source, name, value in w.t.effects.global_stores():
+        lines.append(f"{w.load(source)}[{name!r}] = {w.value(value)}")
+    return lines
+
+
+def _list_effect(w: BodyWriter, v: ListVariable, target: str) -> list[str]:
+    if isinstance(v, LiveListVariable) and v.look is not None:
+        return [f"{target}.extend(({''.join(f'{w.value(item)}, ' for item in v.appended)}))"]
+    return [f"{target}[:] = [{', '.join(map(w.value, v.items))}]"]
+
+
+def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
+    """Replays the changes in order. A key's final value is stored at the first store after its
+    last removal: that store decides its place in the dict's order."""
+    clear, remove, store = _DICT_WRITES
+    if v.owner is not None:
+        # Without running methods that the class overrides.
+        base = w.ref(dict_base(v.owner.cls))
+        clear, remove, store = (f"{base}.{text}" for text in _MAPPING_WRITES)
+    lines = []
+    stored: set = set()
+    for index, change in enumerate(v.changes):
+        if change[0] == "clear":
+            lines.append(clear.format(target))
+        elif change[0] == "del":
+            lines.append(remove.format(target, w.value(change[2])))
+        elif change[0] == "first":
+            if not _removed_later(v, change[1], index):
+                move = w.ref(Import("collections", "OrderedDict.move_to_end"))
+                lines.append(f"{move}({target}, {w.value(change[2])}, False)")
+        elif change[1] not in stored and not _removed_later(v, change[1], index):
+            stored.add(change[1])
+            key, item = v.items[change[1]]
+            lines.append(store.format(target, w.value(key), w.value(item)))
+    return lines
+
+
+# How a dict is cleared, loses a key that it may not have, and gets an item; the second by the
+# methods of a class of C.
+_DICT_WRITES = "{}.clear()", "{}.pop({}, None)", "{}[{}] = {}"
+_MAPPING_WRITES = "clear({})", "pop({}, {}, None)", "__setitem__({}, {}, {})"
+
+
+def _removed_later(v: DictVariable, key: Any, index: int) -> bool:
+    later = v.changes[index + 1 :]
+    return any(change[0] == "clear" or change[:2] == ("del", key) for change in later)
+
+
+def _set_effect(w: BodyWriter, v: SetVariable, target: str) -> list[str]:
+    items = "".join(f"{w.value(item)}, " for item in v.items.values())
+    return [f"{target}.clear(); {target}.update(({items}))"]
+
+
+def object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:
+    lines = []
+    for name, value in v.attributes.items():
+        if value is DELETED:
+            lines.append(f"object.__delattr__({target}, {name!r})")
+        else:
+            if w.t.effects.is_renewed(v, name):
+                lines.append(f"object.__delattr__({target}, {name!r})")
+            lines.append(set_attribute(w, target, name, w.value(value)))
+    return lines
+
+
+def _exception_effect(w: BodyWriter, v: ExceptionVariable, target: str) -> list[str]:
+    lines = []
+    for name, value in v.attributes.items():
+        if value is DELETED:
+            lines.append(f"BaseException.__delattr__({target}, {name!r})")
+        else:
+            lines.append(f"BaseException.__setattr__({target}, {name!r}, {w.value(value)})")
+    return lines
+
+
+def _cell_effect(w: BodyWriter, v: CellVariable, target: str) -> list[str]:
+    return [f"{target}.cell_contents = {w.value(v.content)}"]
+
+
+EFFECTS: dict[type, Callable] = {
+    ListVariable: _list_effect,
+    LiveListVariable: _list_effect,
+    DictVariable: _dict_effect,
+    SetVariable: _set_effect,
+    ObjectVariable: object_effect,
+    ExceptionVariable: _exception_effect,
+    GroupVariable: _exception_effect,
+    MappingObject: object_effect,
+    CellVariable: _cell_effect,
+}
