@@ -23,6 +23,7 @@ from .members import (
     member,
     member_raw,
     no_attribute,
+    takes_stores,
 )
 from .operation import apply, call, call_method
 from .rules.table import rule
@@ -250,7 +251,7 @@ def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
     if name in ("__class__", "__dict__"):
         raise GraphBreak("mutation", f"{self.cls.__qualname__}.{name}")
     held, owner = lookup(t, self.cls, name)
-    if held is not MISSING and is_data_descriptor(held):
+    if held is not MISSING and takes_stores(held):
         if is_property(held):
             if held.fset is None:
                 _no_accessor(t, self, name, "setter")
@@ -310,7 +311,7 @@ def plain_object_delattr(t, self, name):
 def generic_delattr(t, self: ObjectVariable, name: str) -> None:
     """`object.__delattr__`."""
     held, owner = lookup(t, self.cls, name)
-    if held is not MISSING and is_data_descriptor(held):
+    if held is not MISSING and takes_stores(held):
         if is_property(held):
             if held.fdel is None:
                 _no_accessor(t, self, name, "deleter")

@@ -38,7 +38,7 @@ class ClassReliance:
 
     def lookup(self, cls: type, name: str, first: int = 0) -> None:
         """A name was looked up along the MRO of a class, from its item `first` on."""
-        if any(cls is made for made in self.references.made):
+        if self.references.is_made(cls):
             self._lookup_on_bases(cls, name, first)
             return
         members = self._members.setdefault(cls, {})
@@ -53,7 +53,7 @@ class ClassReliance:
     def _lookup_on_bases(self, cls: type, name: str, first: int) -> None:
         """For a class that the trace has made: each of its bases has the name, or lacks it."""
         for base in cls.__mro__[first:]:
-            if not any(base is made for made in self.references.made) and _may_change(base):
+            if not self.references.is_made(base) and _may_change(base):
                 held = base.__dict__.get(name, inspect.Parameter.empty)
                 missing = held is inspect.Parameter.empty
                 members = self._members.setdefault(base, {})

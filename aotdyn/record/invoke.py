@@ -298,7 +298,7 @@ def construct_plainly(t, cls: type, args: list[Variable], kwargs: dict) -> Varia
     if issubclass(cls, tuple) and hasattr(cls, "_fields") and _has_generated_new(cls.__new__):
         made = _named_tuple(t, cls, args, kwargs)
         if isinstance(made, ObjectVariable) and isinstance(cls.__init__, FunctionType):
-            call(t, t.class_attribute(made, "__init__"), args, kwargs)
+            initialize(t, made, args, kwargs)
         return made
     return _object(t, cls, args, kwargs)
 
@@ -350,10 +350,8 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
         new = cls.__new__
         if not isinstance(new, FunctionType):
             raise GraphBreak("unknown_call", f"{cls.__qualname__}.__new__")
-        source = Attribute(Bound(t.references.to(cls)), "__new__")
-        made = call(
-            t, t.lazy(new, source), [Known(cls, Bound(t.references.to(cls))), *args], kwargs
-        )
+        function = t.lazy(new, t.references.member_source(cls, "__new__"))
+        made = call(t, function, [Known(cls, Bound(t.references.to(cls))), *args], kwargs)
         made = t.realize(made)
         if not issubclass(made.type, cls):
             return made
@@ -361,8 +359,16 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
         if (args or kwargs) and cls.__new__ is object.__new__:
             raise GraphBreak("bad_arguments", f"{cls.__qualname__}() takes no arguments")
         return made
-    call(t, t.class_attribute(made, "__init__"), args, kwargs)
+    initialize(t, made, args, kwargs)
     return made
+
+
+def initialize(t, made: Variable, args: list[Variable], kwargs: dict) -> None:
+    """Calls `__init__` of a new object, as `type.__call__` does."""
+    result = t.realize(call(t, t.class_attribute(made, "__init__"), args, kwargs))
+    if result.type is not type(None):
+        name = result.type.__name__
+        t.raise_exception(TypeError, f"__init__() should return None, not {name!r}")
 
 
 def allocate(t, cls: type) -> ObjectVariable:

@@ -53,7 +53,7 @@ def member(t, cls: type, name: str, value: Any) -> Variable:
     stored = t.effects.member(cls, name)
     if stored is not None:
         return t.realize(stored)
-    return t.realize(t.lazy(value, Attribute(Bound(t.references.to(cls)), name)))
+    return t.realize(t.lazy(value, t.references.member_source(cls, name)))
 
 
 def function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) -> FunctionVariable:
@@ -63,7 +63,7 @@ def function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) ->
     if made is not None:
         return made
     base = importable(owner)
-    source = Attribute(Bound(t.references.to(cls)), name)
+    source = t.references.member_source(cls, name)
     if isinstance(holder, staticmethod | classmethod):
         source = source if isinstance(holder, staticmethod) else Attribute(source, "__func__")
         return t.realize(t.lazy(function, source))
@@ -96,7 +96,12 @@ def is_own_dict(value: Any) -> bool:
 
 def is_data_descriptor(value: Any) -> bool:
     kind = type(value)
-    return hasattr(kind, "__get__") and (hasattr(kind, "__set__") or hasattr(kind, "__delete__"))
+    return hasattr(kind, "__get__") and takes_stores(value)
+
+
+def takes_stores(value: Any) -> bool:
+    """Whether setting and deleting an attribute is for its descriptor to do."""
+    return hasattr(type(value), "__set__") or hasattr(type(value), "__delete__")
 
 
 def no_attribute(t, self: Variable, name: str, text: str = "") -> None:

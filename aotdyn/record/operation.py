@@ -324,8 +324,39 @@ def special(t, operation: Any, args: list[Variable]) -> Variable | None:
     if operation in UNARY_METHODS and args and isinstance(args[0], ObjectVariable):
         name = UNARY_METHODS[operation]
         if has_special(args[0], name):
-            return call_method(t, args[0], name, args[1:], on_class=True)
+            result = call_method(t, args[0], name, args[1:], on_class=True)
+            return _of_due_type(t, name, args[0], result) if name in _DUE_TYPES else result
     return None
+
+
+# special method -> what it must return, and what Python says where it returns another type
+_DUE_TYPES: dict[str, tuple[type, str]] = {
+    "__str__": (str, "__str__ returned non-string (type {result})"),
+    "__repr__": (str, "__repr__ returned non-string (type {result})"),
+    "__format__": (str, "__format__ must return a str, not {result}"),
+    "__bytes__": (bytes, "__bytes__ returned non-bytes (type {result})"),
+    "__int__": (int, "__int__ returned non-int (type {result})"),
+    "__index__": (int, "__index__ returned non-int (type {result})"),
+    "__len__": (int, "{result!r} object cannot be interpreted as an integer"),
+    "__hash__": (int, "__hash__ method should return an integer"),
+    "__float__": (float, "{self}.__float__ returned non-float (type {result})"),
+    "__complex__": (complex, "__complex__ returned non-complex (type {result})"),
+}
+
+
+def _of_due_type(t, name: str, self: Variable, result: Variable) -> Variable:
+    """The result of a special method that CPython checks."""
+    due, problem = _DUE_TYPES[name]
+    result = t.realize(result)
+    if result.type is due:
+        if name == "__len__" and truth(t, apply(t, operator.lt, [result, Constant(0)])):
+            t.raise_exception(ValueError, "__len__() should return >= 0")
+        return result
+    if issubclass(result.type, due) or name == "__len__" and has_special(result, "__index__"):
+        # Some are taken with a warning, some are converted.
+        raise GraphBreak("unknown_operation", f"{name} that returns a {result.type.__name__}")
+    told = problem.format(self=self.type.__name__, result=result.type.__name__)
+    t.raise_exception(TypeError, told)
 
 
 def _inplace(t, operation: Any, left: Variable, right: Variable) -> Variable | None:
@@ -385,9 +416,21 @@ def _not_implemented(t, value: Variable) -> bool:
 
 
 def has_special(value: ObjectVariable, name: str) -> bool:
-    """Whether the class of an object defines a special method itself (not `object`)."""
-    method = getattr(value.type, name, None)
-    return method is not None and method is not getattr(object, name, None)
+    """Whether the class of an object defines a special method itself (not `object`). One that is
+    None counts: it is called, and cannot be, but for those in _ABSENT_AS_NONE."""
+    missing = getattr(object, name, _MISSING)
+    method = getattr(value.type, name, missing)
+    return method is not missing and not (method is None and name in _ABSENT_AS_NONE)
+
+
+_MISSING = object()
+# Special methods that CPython takes as not there where they are None.
+_ABSENT_AS_NONE = {"__hash__", "__iter__", "__contains__", "__reversed__"}
+
+
+def is_refused(value: ObjectVariable, name: str) -> bool:
+    """Whether the class of an object says of a special method that there is none."""
+    return getattr(value.type, name, _MISSING) is None
 
 
 def special_method(t, value: Variable, name: str) -> Variable:

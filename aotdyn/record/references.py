@@ -20,7 +20,7 @@ import torch.nn.functional as F
 
 from ..package.frozen import frozen
 from ..package.reference import Import, Literal, Live, Made, Reference
-from ..package.source import Bound, Source
+from ..package.source import Attribute, Bound, Source
 from ..package.variant import code_hash
 from .polyfills import is_polyfill
 
@@ -196,6 +196,10 @@ class References:
         # Stand-ins of the classes that the trace has made, in order.
         self.made: list[type] = []
 
+    def is_made(self, cls: type) -> bool:
+        """Whether the trace has made a class."""
+        return any(cls is made for made in self.made)
+
     def to(self, value: Any) -> Reference:
         """A reference to an object."""
         if isinstance(value, type):
@@ -212,6 +216,14 @@ class References:
             self.live.append(value)
             self._live_by_id[id(value)] = known
         return known
+
+    def member_source(self, cls: type, name: str) -> Source:
+        """Where a class attribute is read to be guarded: on the class, or for one that the trace
+        has made, which no guard can ask, on the base that has the attribute."""
+        if self.is_made(cls):
+            owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
+            cls = cls if self.is_made(owner) else owner
+        return Attribute(Bound(self.to(cls)), name)
 
     def rely_on_code(self, function: FunctionType | MethodType, reference: Import) -> None:
         """Notes that the function's code was inlined: it is verified when the variant is linked."""

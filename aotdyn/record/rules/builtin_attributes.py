@@ -93,6 +93,8 @@ def known_getattr(t, self, name, default=None):
     is_fact = key in ("__name__", "__qualname__", "__module__", "__doc__")
     if is_fact or isinstance(value, types.CodeType) and key in _CODE_FACTS:
         return t.wrap_result(getattr(value, key))
+    if isinstance(value, type) and t.references.is_made(value):
+        return t.lazy(getattr(value, key), t.references.member_source(value, key))
     return t.lazy(getattr(value, key), Attribute(source, key))
 
 

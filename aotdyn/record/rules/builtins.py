@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, NoReturn
 
 from ...package.source import Bound
-from ..operation import advance, apply, call, call_method, has_special, iterate, truth
+from ..operation import advance, apply, call, call_method, has_special, is_refused, iterate, truth
 from ..references import ALIASES
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -340,7 +340,7 @@ def bool_object(t, self):
             t.raise_exception(TypeError, f"__bool__ should return bool, returned {name}")
         return result
     if has_special(self, "__len__"):
-        return apply(t, operator.ne, [call_method(t, self, "__len__", on_class=True), Constant(0)])
+        return apply(t, operator.ne, [apply(t, len, [self]), Constant(0)])
     return Constant(True)
 
 
@@ -481,6 +481,8 @@ def contains_object(t, self, item):
     """Without `__contains__` the items are compared one by one."""
     if has_special(self, "__contains__"):
         return NotImplemented
+    if is_refused(self, "__contains__"):
+        t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not a container")
     if not has_special(self, "__iter__") and not has_special(self, "__getitem__"):
         return NotImplemented
     item = t.realize(item)

@@ -16,6 +16,7 @@ from ...package.reference import Import
 from ...package.source import Attribute, Bound, Item
 from ..body import BodyWriter, rebuilds
 from ..invoke import new_frame, run_inlined
+from ..members import lookup
 from ..operation import call, call_method
 from ..references import Body
 from ..signals import GraphBreak
@@ -81,6 +82,7 @@ def _bases(t, given: list[Variable]) -> tuple[Any, ...]:
     for base in resolved:
         if not isinstance(base, type):
             _refuse("a base that is no class")
+        lookup(t, base, "__init_subclass__")
         hook = getattr(base.__init_subclass__, "__func__", None)
         if hook is not None and hook.__module__ != "typing":
             _refuse(f"{base.__qualname__}.__init_subclass__")

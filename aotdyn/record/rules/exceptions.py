@@ -6,7 +6,7 @@ from typing import Any
 
 from ...package.source import Attribute
 from ..attributes import generic_setattr, object_getattr
-from ..invoke import CONSTRUCTORS
+from ..invoke import CONSTRUCTORS, initialize
 from ..members import lookup
 from ..operation import apply, call
 from ..signals import GraphBreak
@@ -46,7 +46,7 @@ def construct_exception(t, cls: type, args: list[Variable], kwargs: dict) -> Var
     if isinstance(init, types.WrapperDescriptorType):
         _init(t, made, args, kwargs)
     else:
-        call(t, t.class_attribute(made, "__init__"), args, kwargs)
+        initialize(t, made, args, kwargs)
     return made
 
 

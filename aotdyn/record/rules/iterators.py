@@ -11,7 +11,7 @@ from ..generators import (
     step_generator,
     throw_into,
 )
-from ..operation import advance, apply, call, call_method, has_special, truth
+from ..operation import advance, apply, call, call_method, has_special, is_refused, truth
 from ..signals import GraphBreak, Raised
 from ..variables import (
     BackwardsIterator,
@@ -111,7 +111,7 @@ def iter_object(t, self, sentinel=None):
         return library.until(t, self, sentinel)
     if has_special(self, "__iter__"):
         return t.realize(call_method(t, self, "__iter__", on_class=True))
-    if has_special(self, "__getitem__"):
+    if has_special(self, "__getitem__") and not is_refused(self, "__iter__"):
         return library.by_index(t, self)
     t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
 
@@ -139,6 +139,8 @@ def advance_backwards(t, self):
 
 @rule(reversed, ObjectVariable)
 def reversed_object(t, self):
+    if is_refused(self, "__reversed__"):
+        t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not reversible")
     if has_special(self, "__reversed__") or not has_special(self, "__getitem__"):
         return NotImplemented
     return library.backwards(t, self)
