@@ -194,12 +194,17 @@ def _by_protocol(t, operation: Any, args: list[Variable], kwargs: dict) -> Varia
         return apply(t, operation, *t.specialized(args, kwargs))
     if isinstance(operation, FunctionType):
         return t.inline_live(operation, args, kwargs)
-    if operation in _TAKES_NUMBERS and any(map(_is_number_like, (*args, *kwargs.values()))):
+    # What is subscribed is no number.
+    kept = args[:1] if operation is operator.getitem else []
+    rest = args[len(kept) :]
+    if operation in _TAKES_NUMBERS and any(
+        _is_number_like(t, arg) for arg in (*rest, *kwargs.values())
+    ):
         real = getattr(operation, "__module__", None) == "math" and operation not in _WHOLE
         convert = float if real or operation is complex else None
-        numbers = [_as_number(t, arg, convert) for arg in args]
+        numbers = [_as_number(t, arg, convert) for arg in rest]
         named = {key: _as_number(t, arg, convert) for key, arg in kwargs.items()}
-        return apply(t, operation, numbers, named)
+        return apply(t, operation, [*kept, *numbers], named)
     if not kwargs:
         refuse_types(t, operation, args)
     raise GraphBreak(*refusal(operation, args))
@@ -216,19 +221,19 @@ _TAKES_NUMBERS = FOLDABLE - {
 } | {int, float, complex, bytes, round, operator.getitem}  # fmt: skip
 
 
-def _is_number_like(value: Variable) -> bool:
+def _is_number_like(t, value: Variable) -> bool:
     return isinstance(value, ObjectVariable) and (
-        has_special(value, "__index__") or has_special(value, "__float__")
+        has_special(t, value, "__index__") or has_special(t, value, "__float__")
     )
 
 
 def _as_number(t, value: Variable, convert: Any) -> Variable:
     """An object as the number that a function of C asks it for."""
-    if not _is_number_like(value):
+    if not _is_number_like(t, value):
         return value
-    if convert is float and has_special(value, "__float__"):
+    if convert is float and has_special(t, value, "__float__"):
         return apply(t, float, [value])
-    if has_special(value, "__index__"):
+    if has_special(t, value, "__index__"):
         return apply(t, operator.index, [value])
     raise GraphBreak("unknown_operation", f"{value.describe()} as a number")
 
@@ -323,7 +328,7 @@ def special(t, operation: Any, args: list[Variable]) -> Variable | None:
         return _inplace(t, operation, *args)
     if operation in UNARY_METHODS and args and isinstance(args[0], ObjectVariable):
         name = UNARY_METHODS[operation]
-        if has_special(args[0], name):
+        if has_special(t, args[0], name):
             result = call_method(t, args[0], name, args[1:], on_class=True)
             return _of_due_type(t, name, args[0], result) if name in _DUE_TYPES else result
     return None
@@ -352,7 +357,7 @@ def _of_due_type(t, name: str, self: Variable, result: Variable) -> Variable:
         if name == "__len__" and truth(t, apply(t, operator.lt, [result, Constant(0)])):
             t.raise_exception(ValueError, "__len__() should return >= 0")
         return result
-    if issubclass(result.type, due) or name == "__len__" and has_special(result, "__index__"):
+    if issubclass(result.type, due) or name == "__len__" and has_special(t, result, "__index__"):
         # Some are taken with a warning, some are converted.
         raise GraphBreak("unknown_operation", f"{name} that returns a {result.type.__name__}")
     told = problem.format(self=self.type.__name__, result=result.type.__name__)
@@ -362,7 +367,7 @@ def _of_due_type(t, name: str, self: Variable, result: Variable) -> Variable:
 def _inplace(t, operation: Any, left: Variable, right: Variable) -> Variable | None:
     """`left OP= right`: the in-place method, else what `left OP right` gives."""
     name, plain_operator = INPLACE_METHODS[operation]
-    if isinstance(left, ObjectVariable) and has_special(left, name):
+    if isinstance(left, ObjectVariable) and has_special(t, left, name):
         result = call_method(t, left, name, [right], on_class=True)
         if not _not_implemented(t, result):
             return result
@@ -377,9 +382,9 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     """`left OP right`, with the reflected method tried first where CPython does so."""
     name, reflected = BINARY_METHODS[operation]
     tries = []
-    if isinstance(left, ObjectVariable) and has_special(left, name):
+    if isinstance(left, ObjectVariable) and has_special(t, left, name):
         tries.append((left, name, right))
-    if isinstance(right, ObjectVariable) and reflected and has_special(right, reflected):
+    if isinstance(right, ObjectVariable) and reflected and has_special(t, right, reflected):
         attempt = (right, reflected, left)
         newer = right.type is not left.type and issubclass(right.type, left.type)
         same = right.type is left.type and operation not in _COMPARISONS
@@ -391,7 +396,7 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
         result = call_method(t, self_, method, [other], on_class=True)
         if not _not_implemented(t, result):
             return result
-    if operation is operator.ne and _derives_ne(left):
+    if operation is operator.ne and _derives_ne(t, left):
         return apply(t, operator.not_, [apply(t, operator.eq, [left, right])])
     if operation in (operator.eq, operator.ne) and (
         isinstance(left, ObjectVariable) or isinstance(right, ObjectVariable)
@@ -401,12 +406,12 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     return None
 
 
-def _derives_ne(left: Variable) -> bool:
+def _derives_ne(t, left: Variable) -> bool:
     """Whether `left != right` is `not left == right`: the class defines only `__eq__`."""
     return (
         isinstance(left, ObjectVariable)
-        and not has_special(left, "__ne__")
-        and has_special(left, "__eq__")
+        and not has_special(t, left, "__ne__")
+        and has_special(t, left, "__eq__")
     )
 
 
@@ -415,9 +420,10 @@ def _not_implemented(t, value: Variable) -> bool:
     return isinstance(value, Constant) and value.value is NotImplemented
 
 
-def has_special(value: ObjectVariable, name: str) -> bool:
+def has_special(t, value: ObjectVariable, name: str) -> bool:
     """Whether the class of an object defines a special method itself (not `object`). One that is
-    None counts: it is called, and cannot be, but for those in _ABSENT_AS_NONE."""
+    None counts: it is called, and cannot be, but for those in _ABSENT_AS_NONE. Guarded."""
+    t.classes.lookup(value.type, name)
     missing = getattr(object, name, _MISSING)
     method = getattr(value.type, name, missing)
     return method is not missing and not (method is None and name in _ABSENT_AS_NONE)
@@ -428,7 +434,7 @@ _MISSING = object()
 _ABSENT_AS_NONE = {"__hash__", "__iter__", "__contains__", "__reversed__"}
 
 
-def is_refused(value: ObjectVariable, name: str) -> bool:
+def is_refused(t, value: ObjectVariable, name: str) -> bool:
     """Whether the class of an object says of a special method that there is none."""
     return getattr(value.type, name, _MISSING) is None
 

@@ -5,6 +5,7 @@ import enum
 import operator
 import typing
 
+import pytest
 import torch
 
 from tests.record.programs import Programs
@@ -796,6 +797,61 @@ def p_enum_iter(x):
     return ([m.name for m in E], [m.value for m in IE], E.__members__["A"], x + 1)
 
 
+class ReturnsFromInit:
+    def __init__(self):
+        return 3
+
+
+class ReturnsFromError(Exception):
+    def __init__(self):
+        return 3
+
+
+class Takes:
+    """A descriptor that only takes."""
+
+    def __set__(self, obj, value):
+        obj.__dict__["taken"] = value
+
+
+class Drops:
+    def __delete__(self, obj):
+        obj.__dict__["dropped"] = 1
+
+
+class Held:
+    takes = Takes()
+    drops = Drops()
+
+
+@program()
+def p_init_that_returns(x):
+    found = []
+    for cls in (ReturnsFromInit, ReturnsFromError):
+        try:
+            cls()
+        except TypeError as error:
+            found.append(str(error))
+    return found, x
+
+
+@program()
+def p_descriptors_without_get(x):
+    held = Held()
+    held.takes = 3
+    del held.drops
+    found = [dict(held.__dict__), type(held.takes) is Takes]
+    try:
+        held.drops = 4
+    except AttributeError as error:
+        found.append(str(error))
+    try:
+        del held.takes
+    except AttributeError as error:
+        found.append(str(error))
+    return found, x
+
+
 test_agrees = program.test()
 
 
@@ -891,3 +947,83 @@ def test_bool_must_return_a_bool(agree):
             return str(error)
 
     agree(program, (torch.ones(2),), breaks=0)
+
+
+class Nones:
+    """Special methods that are None: some say that there is none, others are called."""
+
+    __lt__ = __gt__ = __eq__ = __add__ = __radd__ = __iadd__ = __neg__ = __len__ = __bool__ = None
+    __getitem__ = __call__ = __index__ = __enter__ = __format__ = __str__ = None
+    __iter__ = __contains__ = __reversed__ = __hash__ = None
+
+
+class OnlyItems:
+    """A sequence that says it is none."""
+
+    __iter__ = __reversed__ = None
+
+    def __getitem__(self, index):
+        return [1, 2][index]
+
+    def __len__(self):
+        return 2
+
+
+class NoContainer(OnlyItems):
+    __contains__ = None
+
+    def __iter__(self):
+        return iter([1])
+
+
+class Wrong:
+    """Special methods that return the wrong type."""
+
+    def __str__(self):
+        return 1
+
+    __repr__ = __bytes__ = __int__ = __float__ = __complex__ = __hash__ = __str__
+    __index__ = __format__ = lambda self, *args: 1.5
+
+    def __len__(self):
+        return "a"
+
+
+class Negative:
+    def __len__(self):
+        return -1
+
+
+def _told(use, value):
+    try:
+        return use(value)
+    except (TypeError, ValueError) as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("cls", [Nones, OnlyItems, NoContainer, Wrong, Negative])
+def test_special_methods_that_fail(agree, cls):
+    uses = [
+        lambda o: o < 1, lambda o: 1 < o, lambda o: o > o, lambda o: o == 1, lambda o: o + 1,
+        lambda o: 1 + o, lambda o: -o, len, bool, lambda o: not o, lambda o: o[0], lambda o: o(),
+        lambda o: [1, 2][o], list, lambda o: 1 in o, lambda o: list(reversed(o)), int, float,
+        complex, operator.index,
+    ]  # fmt: skip
+    if cls in (Nones, Wrong):
+        uses.append(hash)
+    if cls is Wrong:
+        uses.append(bytes)
+    # The others tell where they lie in memory.
+    uses += {
+        Nones: [str, lambda o: f"{o}", lambda o: "%d" % o, lambda o: "%s" % o],
+        Wrong: [str, repr, lambda o: f"{o}", lambda o: "%d" % o, lambda o: "%s" % o],
+    }.get(cls, [])
+
+    def program(x):
+        found = []
+        for use in uses:
+            told = _told(use, cls())
+            found.append(told if isinstance(told, int | str | list) else type(told))
+        return found, x
+
+    agree(program, (torch.ones(2),), breaks=None)

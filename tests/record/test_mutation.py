@@ -2,6 +2,7 @@
 served from a package; never a stale answer.
 """
 
+import copy
 import dataclasses
 import enum
 import functools
@@ -304,6 +305,107 @@ def setattr_added(mp):
         Scaler, "__setattr__", lambda self, n, v: object.__setattr__(self, n, v + 1), raising=False
     )
     yield
+
+
+@case
+def inherited_by_a_class_made_in_the_frame(mp):
+    def fn(x):
+        class Below(Scaler):
+            pass
+
+        return x + Below.bias + Below().bias
+
+    yield fn, (X,)
+    mp.setattr(Base, "bias", 7)
+    yield
+
+
+@case
+def method_inherited_by_a_class_made_in_the_frame(mp):
+    def fn(x):
+        class Below(Scaler):
+            pass
+
+        return Below().scale(x)
+
+    yield fn, (X,)
+    mp.setattr(Base, "scale", lambda self, x: x)
+    yield
+
+
+@case
+def init_subclass_added(mp):
+    def fn(x):
+        class Below(Scaler):
+            pass
+
+        return x + getattr(Below, "told", 1)
+
+    yield fn, (X,)
+    mp.setattr(
+        Base, "__init_subclass__", classmethod(lambda cls: setattr(cls, "told", 5)), raising=False
+    )
+    yield
+
+
+@case
+def setter_added_to_a_descriptor(mp):
+    def fn(x, o):
+        o.reader = 4
+        return x + o.reader
+
+    yield fn, (X, HasReader())
+    mp.setattr(Reader, "__set__", lambda self, obj, value: None, raising=False)
+    yield (X, HasReader())
+
+
+class Reader:
+    def __get__(self, obj, kind=None):
+        return 9
+
+
+class HasReader:
+    reader = Reader()
+
+
+class Items(list):
+    pass
+
+
+class Table(dict):
+    pass
+
+
+class Row(tuple):
+    pass
+
+
+class Problem(Exception):
+    pass
+
+
+def told_by_others(cls, name, function, use):
+    """A special method is added to a class whose base already does the same by default."""
+
+    def added(mp):
+        yield (lambda x: (use(cls()), x + 1)), (X,)
+        mp.setattr(cls, name, function, raising=False)
+        yield
+
+    added.__name__ = f"{name}_added_to_{cls.__name__}"
+    case(added)
+
+
+for _cls in (Items, Table, Row):
+    told_by_others(_cls, "__str__", lambda self: "told", str)
+    told_by_others(_cls, "__str__", lambda self: "told", lambda o: "%s" % (o,))
+    told_by_others(_cls, "__format__", lambda self, spec: "told", lambda o: f"{o}")
+    told_by_others(_cls, "__reduce__", lambda self: (str, ("told",)), copy.copy)
+    told_by_others(_cls, "__reversed__", lambda self: iter("ab"), lambda o: list(reversed(o)))
+    told_by_others(_cls, "keys", lambda self: ["a"], lambda o: len(dict(o)) if o != () else 0)
+told_by_others(Problem, "__bool__", lambda self: False, bool)
+told_by_others(Problem, "__len__", lambda self: 0, lambda o: not o)
+told_by_others(Problem, "__format__", lambda self, spec: "told", lambda o: f"{o}")
 
 
 @case

@@ -16,7 +16,6 @@ from ..variables import (
     CellVariable,
     Constant,
     DictVariable,
-    ExceptionVariable,
     FunctionVariable,
     InstanceDict,
     IteratorVariable,
@@ -326,20 +325,20 @@ def bool_known(t, self):
 
 
 @rule((bool, operator.truth), FunctionVariable, MethodVariable, IteratorVariable, CellVariable,
-      ExceptionVariable, SliceVariable)  # fmt: skip
+      SliceVariable)  # fmt: skip
 def bool_always(t, self):
     return Constant(True)
 
 
 @rule((bool, operator.truth), ObjectVariable)
 def bool_object(t, self):
-    if has_special(self, "__bool__"):
+    if has_special(t, self, "__bool__"):
         result = t.realize(call_method(t, self, "__bool__", on_class=True))
         if result.type is not bool:
             name = result.type.__name__
             t.raise_exception(TypeError, f"__bool__ should return bool, returned {name}")
         return result
-    if has_special(self, "__len__"):
+    if has_special(t, self, "__len__"):
         return apply(t, operator.ne, [apply(t, len, [self]), Constant(0)])
     return Constant(True)
 
@@ -479,11 +478,13 @@ def pow_(t, base, exponent, mod=None):
 @rule(operator.contains, ObjectVariable)
 def contains_object(t, self, item):
     """Without `__contains__` the items are compared one by one."""
-    if has_special(self, "__contains__"):
+    if has_special(t, self, "__contains__"):
         return NotImplemented
-    if is_refused(self, "__contains__"):
+    if is_refused(t, self, "__contains__"):
         t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not a container")
-    if not has_special(self, "__iter__") and not has_special(self, "__getitem__"):
+    if is_refused(t, self, "__iter__"):
+        t.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
+    if not has_special(t, self, "__iter__") and not has_special(t, self, "__getitem__"):
         return NotImplemented
     item = t.realize(item)
     for each in _lazily(t, self):

@@ -43,7 +43,7 @@ def _plain(t, value: Variable) -> Any:
 def subscribe(t, self, key):
     """`list[int]`, `Gen[T]`, `Optional[int]`."""
     value = self.value
-    if not _makes_alias(value):
+    if not _makes_alias(t, value):
         return NotImplemented
     try:
         return typed(t, value[_plain(t, key)])
@@ -53,12 +53,13 @@ def subscribe(t, self, key):
         raise Raised(t.exception(TypeError, *error.args)) from None
 
 
-def _makes_alias(value: Any) -> bool:
+def _makes_alias(t, value: Any) -> bool:
     """Whether a subscript gives an alias and runs no code of the program."""
     if not isinstance(value, type):
         return type(value).__module__ == "typing" or isinstance(value, ALIASES)
     if hasattr(type(value), "__getitem__"):
         return False
+    t.classes.lookup(value, "__class_getitem__")
     getter = getattr(value, "__class_getitem__", None)
     if isinstance(getter, types.BuiltinMethodType):
         return True

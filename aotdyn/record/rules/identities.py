@@ -84,6 +84,8 @@ def bool_weak_reference(t, self):
 def reduce_ex(t, self, protocol):
     """How `copy` takes an object apart: class, attributes, items."""
     cls = self.cls
+    for name in ("__reduce__", "__getnewargs_ex__", "__getnewargs__"):
+        t.classes.lookup(cls, name)
     if isinstance(cls.__reduce__, types.FunctionType):
         return call_method(t, self, "__reduce__")
     if t.constant(protocol) < 2 or hasattr(cls, "__getnewargs_ex__") or hasattr(

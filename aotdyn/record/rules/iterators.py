@@ -109,9 +109,9 @@ def iter_tensor(t, self):
 def iter_object(t, self, sentinel=None):
     if sentinel is not None:
         return library.until(t, self, sentinel)
-    if has_special(self, "__iter__"):
+    if has_special(t, self, "__iter__"):
         return t.realize(call_method(t, self, "__iter__", on_class=True))
-    if has_special(self, "__getitem__") and not is_refused(self, "__iter__"):
+    if has_special(t, self, "__getitem__") and not is_refused(t, self, "__iter__"):
         return library.by_index(t, self)
     t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
 
@@ -139,9 +139,9 @@ def advance_backwards(t, self):
 
 @rule(reversed, ObjectVariable)
 def reversed_object(t, self):
-    if is_refused(self, "__reversed__"):
+    if is_refused(t, self, "__reversed__"):
         t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not reversible")
-    if has_special(self, "__reversed__") or not has_special(self, "__getitem__"):
+    if has_special(t, self, "__reversed__") or not has_special(t, self, "__getitem__"):
         return NotImplemented
     return library.backwards(t, self)
 

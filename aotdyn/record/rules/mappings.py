@@ -150,7 +150,7 @@ def pairs_of(t, other: Variable) -> list[tuple[Variable, Variable]]:
         return iterate_pairs(t, other)
     if isinstance(other, MappingObject) and other.cls.__iter__ is dict.__iter__:
         return pairs_of(t, other.contents)
-    if isinstance(other, ObjectVariable) and hasattr(other.type, "keys"):
+    if isinstance(other, ObjectVariable) and truth(t, apply(t, hasattr, [other, Constant("keys")])):
         keys = iterate(t, call_method(t, other, "keys"))
         return [(key, apply(t, operator.getitem, [other, key])) for key in keys]
     if isinstance(other, ProxyVariable):

@@ -61,7 +61,7 @@ def str_(t, self=None, *rest):
 
 @rule(str, ObjectVariable)
 def str_object(t, self):
-    if has_special(self, "__str__"):
+    if has_special(t, self, "__str__"):
         return NotImplemented
     return apply(t, repr, [self])
 
@@ -69,7 +69,7 @@ def str_object(t, self):
 @rule(format, ObjectVariable, ListVariable, TupleVariable, DictVariable, SetVariable,
       FunctionVariable, ProxyVariable)  # fmt: skip
 def format_object(t, self, spec):
-    if isinstance(self, ObjectVariable) and has_special(self, "__format__"):
+    if isinstance(self, ObjectVariable) and has_special(t, self, "__format__"):
         return NotImplemented
     if t.constant(spec) != "":
         t.raise_exception(
@@ -200,8 +200,6 @@ def repr_object(t, self):
         own = snapshot(t, InstanceDict(self)).items.values()
         text = lambda: ", ".join(f"{k.constant()}={text_of(t, v)}" for k, v in own)  # noqa: E731
         return _once(t, self, "namespace(...)", lambda: f"namespace({text()})")
-    if isinstance(self, MappingObject | SequenceObject) and not has_special(self, "__repr__"):
-        return NotImplemented
     return NotImplemented
 
 
@@ -331,6 +329,8 @@ def percent(t, self, values):
         # "*" takes a value of its own, and stands for any number of places.
         kinds = [kind for place in places for kind in
                  ("d" * (place["width"] == "*") + "d" * (place["digits"] == "*") + place["kind"])]
+        if isinstance(values, SequenceObject) and issubclass(values.cls, tuple):
+            values = values.contents
         items = values.items if type(values) is TupleVariable else [values]
         items = [_percent_value(t, kind, item) for kind, item in zip(kinds, items)] + [
             _Unused() for _ in items[len(kinds) :]
@@ -364,11 +364,11 @@ def _percent_value(t, kind: str, value: Variable) -> Any:
         told = t.constant(apply(t, {"s": str, "r": repr, "a": ascii}[kind], [value]))
         return _Told(told)
     if isinstance(value, ObjectVariable):
-        if kind in "xXoc" and has_special(value, "__index__"):
+        if kind in "xXoc" and has_special(t, value, "__index__"):
             return t.constant(apply(t, operator.index, [value]))
-        if kind in "diu" and (has_special(value, "__int__") or has_special(value, "__index__")):
+        if kind in "diu" and any(has_special(t, value, name) for name in ("__int__", "__index__")):
             return t.constant(apply(t, int, [value]))
-        if kind in "eEfFgG" and has_special(value, "__float__"):
+        if kind in "eEfFgG" and has_special(t, value, "__float__"):
             return t.constant(apply(t, float, [value]))
         _refuse_number(t, kind, value)
     if isinstance(value, Symbolic):
