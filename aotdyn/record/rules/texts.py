@@ -365,15 +365,25 @@ def _percent_value(t, kind: str, value: Variable) -> Any:
         return _Told(told)
     if isinstance(value, ObjectVariable):
         if kind in "xXoc" and has_special(t, value, "__index__"):
-            return t.constant(apply(t, operator.index, [value]))
+            return _whole(t, kind, operator.index, value)
         if kind in "diu" and any(has_special(t, value, name) for name in ("__int__", "__index__")):
-            return t.constant(apply(t, int, [value]))
+            return _whole(t, kind, int, value)
         if kind in "eEfFgG" and has_special(t, value, "__float__"):
             return t.constant(apply(t, float, [value]))
         _refuse_number(t, kind, value)
     if isinstance(value, Symbolic):
         return text_of_symbolic(t, value)
     return t.constant(value)
+
+
+def _whole(t, kind: str, convert: Any, value: ObjectVariable) -> Any:
+    """The number that an object gives; `%d` and the like tell of a TypeError in their own words."""
+    try:
+        return t.constant(apply(t, convert, [value]))
+    except Raised as raised:
+        if kind == "c" or not issubclass(raised.value.type, TypeError):
+            raise
+    _refuse_number(t, kind, value)
 
 
 def _refuse_number(t, kind: str, value: ObjectVariable) -> NoReturn:
