@@ -157,6 +157,11 @@ def _classes(guard, name, value):
     return f"{name(Classes(guard.expected))}()"
 
 
+def _class_like(guard, name, value):
+    """A class without a name in other processes. expected: a `ClassLike`."""
+    return f"{name(guard.expected)}({value(guard.source)})"
+
+
 def _no_hooks(guard, name, value):
     """A module without hooks, and without a call replaced by `Module.compile`."""
     own = value(Attribute(guard.source, "__dict__"))
@@ -199,6 +204,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "TENSORS": _tensors,
     "STATE": _state,
     "CLASSES": _classes,
+    "CLASS_LIKE": _class_like,
     "NO_HOOKS": _no_hooks,
     "HOOKS": _hooks,
     "NO_GLOBAL_HOOKS": _no_global_hooks,

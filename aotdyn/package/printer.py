@@ -18,6 +18,7 @@ from .guard import Guard
 from .recording import counted, read_recording
 from .reference import (
     Classes,
+    ClassLike,
     CodeOf,
     EntryAt,
     Globals,
@@ -345,6 +346,8 @@ def describe(reference: Any) -> str:
             return "state"
         case Classes():
             return "classes"
+        case ClassLike(order):
+            return f"like {order[0] if order else ''}"
         case Runtime(name):
             return name
         case Globals():

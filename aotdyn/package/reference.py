@@ -155,6 +155,20 @@ class Classes:
     facts: tuple[ClassFacts, ...]
 
 
+@frozen
+class ClassLike:
+    """The check, of a class, that what a trace has relied on in one without a name holds of it.
+
+    order: the classes that it inherits from, itself first: those without a name as `class_name`
+    gives them. members: as in ClassFacts. own_dict: whether instances have a dictionary.
+    """
+
+    order: tuple[Import | str, ...]
+    metaclass: Import
+    members: tuple[tuple[int, str, str], ...]
+    own_dict: bool
+
+
 def class_name(cls: type) -> str:
     """A class as facts name it."""
     return f"{cls.__module__}:{cls.__qualname__}"
@@ -162,5 +176,5 @@ def class_name(cls: type) -> str:
 
 Reference = (
     Import | Literal | CodeOf | EntryAt | GraphOf | Tensors | State | Runtime | Globals | Live
-    | Classes | Made
+    | Classes | ClassLike | Made
 )  # fmt: skip

@@ -13,7 +13,7 @@ import torch
 from .errors import PackageError
 from .graph import Function, Graph, GraphInput, Node, Symbol, Value
 from .guard import KINDS, Guard
-from .reference import ClassFacts, Reference, TensorMeta
+from .reference import ClassFacts, ClassLike, Reference, TensorMeta
 from .source import (
     Attribute,
     Bound,
@@ -89,6 +89,8 @@ def check_guard(guard: Guard) -> None:
         _check_tensors(guard.expected)
     if guard.kind == "CLASSES":
         _check_classes(guard.expected)
+    if guard.kind == "CLASS_LIKE" and not isinstance(guard.expected, ClassLike):
+        raise ValueError("a CLASS_LIKE guard without a class")
     try:
         text = guard.text(_name)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

@@ -20,6 +20,7 @@ from .point import Point
 from .reference import (
     Classes,
     ClassFacts,
+    ClassLike,
     CodeOf,
     EntryAt,
     Globals,
@@ -52,6 +53,7 @@ REFERENCES: dict[str, type] = {
     "live": Live,
     "classes": Classes,
     "class_facts": ClassFacts,
+    "class_like": ClassLike,
     "made": Made,
     "point": Point,
 }

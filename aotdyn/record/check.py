@@ -13,6 +13,7 @@ from ..package.source import (
     OwnDict,
     Referent,
     Source,
+    TypeOf,
     ValueAt,
 )
 from .graph import source_name
@@ -20,7 +21,7 @@ from .naming import Names
 
 # In this order: the process' state, then what tells whether paths exist, then tensors, sizes.
 # Paths that are bound to a name when several guards share them.
-_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent
+_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf
 
 _DICT = Import("builtins", "dict")
 

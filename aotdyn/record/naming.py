@@ -8,6 +8,7 @@ from types import CodeType
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import (
     Classes,
+    ClassLike,
     CodeOf,
     EntryAt,
     Globals,
@@ -21,6 +22,7 @@ from ..package.reference import (
 
 _PREFERRED: dict[type, str] = {
     Classes: "classes",
+    ClassLike: "like",
     CodeOf: "code",
     EntryAt: "resume",
     Globals: "G",

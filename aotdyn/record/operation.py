@@ -293,6 +293,8 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
 
 def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool:
     """Whether an operation becomes a node."""
+    if operation in INPLACE_METHODS and not isinstance(args[0], TensorVariable):
+        return False  # only a tensor has a method of that name; see `_inplace`
     tensors, symbols = holds(t, (*args, *kwargs.values()))
     if tensors:
         return is_graph_operation(operation)

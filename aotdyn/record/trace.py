@@ -70,6 +70,7 @@ from .rules import (
 from .shapes import History
 from .signals import GraphBreak, Raised, SkipFrame
 from .tracer import Stop, Tracer
+from .unnamed import by_their_facts
 from .variables import (
     CellVariable,
     ExceptionVariable,
@@ -370,6 +371,9 @@ def _finish(t: Tracer, found: Found) -> Traced:
     inputs = [] if graph is None else [t.graph.input_source(i.name) for i in graph.inputs]
     guards = _all_guards(t, found)
     body = found.body.write(graph.id if graph is not None else None, _restart(t, graph))
+    guards, inputs = by_their_facts(
+        guards, inputs, t.references.live, found.names.references.values()
+    )
     check = CheckWriter(found.names, request.params).write(guards, inputs)
     references = found.names.references
     variant = Variant(

@@ -9,10 +9,11 @@ import gc
 import operator
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
-from ..package.reference import Classes, ClassFacts, Reference, class_name
+from ..package.reference import Classes, ClassFacts, ClassLike, Reference, class_name
 
 _mro = operator.attrgetter("__mro__")
 # The version number of a dict, which CPython 3.11 changes with every change of the dict.
@@ -49,14 +50,69 @@ def class_check(reference: Classes, resolve: Callable[[Reference], Any]) -> Call
     return check
 
 
+def class_like(reference: ClassLike, resolve: Callable[[Reference], Any]) -> Callable[..., bool]:
+    """Whether a class is what a `ClassLike` says; `broken` tells of a class what is not so.
+
+    Nothing of a class is kept alive.
+    """
+    order = [each if isinstance(each, str) else resolve(each) for each in reference.order]
+    metaclass = resolve(reference.metaclass)
+    unnamed = [index for index, each in enumerate(order) if isinstance(each, str)]
+    named = [_namespace(each) for each in order if not isinstance(each, str)]
+    linked = _linked(order, reference.members)
+    known: WeakKeyDictionary[type, tuple[tuple, list[int]]] = WeakKeyDictionary()
+
+    def check(cls: type) -> bool:
+        mro = cls.__mro__
+        if len(mro) != len(order) or type(cls) is not metaclass:
+            return False
+        own = [_namespace(mro[index]) for index in unnamed]
+        state = (mro[1:], [*map(_version, own), *map(_version, named)])
+        if known.get(cls) == state:
+            return True
+        if broken(cls):
+            return False
+        known[cls] = state
+        return True
+
+    def broken(cls: type) -> str:
+        if type(cls) is not metaclass:
+            return f"it is a {type(cls).__name__}"
+        mro = cls.__mro__
+        same = (class_name(a) == b if isinstance(b, str) else a is b for a, b in zip(mro, order))
+        if len(mro) != len(order) or not all(same):
+            return f"it is {class_name(cls)}, which inherits from {', '.join(map(class_name, mro))}"
+        if bool(cls.__dictoffset__) is not reference.own_dict:
+            return "its instances have a dictionary or have none"
+        return _broken_member(cls, reference.members, linked)
+
+    check.broken = broken
+    return check
+
+
+def _linked(order: list, members: tuple) -> dict[tuple[int, str], Any]:
+    """The functions and descriptors among the members of classes with names."""
+    held = {
+        (index, name): order[index].__dict__.get(name)
+        for index, name, _ in members
+        if not isinstance(order[index], str)
+    }
+    return {place: value for place, value in held.items() if hasattr(type(value), "__get__")}
+
+
+def _namespace(cls: type) -> dict:
+    """A class shows its namespace through a read-only proxy only."""
+    (namespace,) = gc.get_referents(cls.__dict__)
+    return namespace
+
+
 def _namespaces(found: list[tuple[type, ClassFacts]]) -> list[dict]:
     """The namespaces that any fact is about."""
     result: dict[int, dict] = {}
     for cls, facts in found:
         for index in {index for index, _, _ in facts.members}:
             if index < len(cls.__mro__):
-                # A class shows its namespace through a read-only proxy only.
-                (namespace,) = gc.get_referents(cls.__mro__[index].__dict__)
+                namespace = _namespace(cls.__mro__[index])
                 result[id(namespace)] = namespace
     return list(result.values())
 
@@ -78,7 +134,12 @@ def broken_fact(cls: type, facts: ClassFacts, linked: dict[tuple[int, str], Any]
     mro = tuple(map(class_name, cls.__mro__))
     if mro != facts.order:
         return f"{class_name(cls)} inherits from {', '.join(mro[1:])}"
-    for index, name, kind in facts.members:
+    return _broken_member(cls, facts.members, linked)
+
+
+def _broken_member(cls: type, members: tuple, linked: dict[tuple[int, str], Any]) -> str:
+    """The first name that is not held as it was."""
+    for index, name, kind in members:
         base = cls.__mro__[index]
         held = base.__dict__.get(name, _ABSENT)
         actual = "" if held is _ABSENT else class_name(type(held))

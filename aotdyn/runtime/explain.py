@@ -87,6 +87,8 @@ class Explainer:
             return explain_state(state, self.scope[self.name(state)])
         if guard.kind == "CLASSES":
             return self.scope[self.name(Classes(guard.expected))].broken()
+        if guard.kind == "CLASS_LIKE":
+            return self.scope[self.name(guard.expected)].broken(self._value(guard.source))
         if guard.kind == "CODES":
             changed = [f for f in guard.expected if not self._has_its_code(f)]
             return ", ".join(f"{f.module}.{f.qualname} has another one" for f in changed)
@@ -139,7 +141,7 @@ def _cure(guard: Guard) -> str:
     """What makes a recording cover a call that fails at this guard."""
     if guard.kind == "STATE":
         return "record this call as well, in the state that the process has now"
-    if guard.kind in ("CODES", "CODE", "CLASSES"):
+    if guard.kind in ("CODES", "CODE", "CLASSES", "CLASS_LIKE"):
         return "record again: what was traced has changed"
     if guard.kind == "EQUALS" and type(guard.expected) in (int, float):
         return "record calls with other values of it too: a number that differs is symbolic"
@@ -194,6 +196,9 @@ def describe_guard(guard: Guard) -> str:
         return "the process' state (gradient mode, autocast, defaults)"
     if guard.kind == "CLASSES":
         return "classes " + ", ".join(facts.order[0].partition(":")[2] for facts in guard.expected)
+    if guard.kind == "CLASS_LIKE":
+        name = str(guard.expected.order[0]).partition(":")[2]
+        return f"{describe_source(guard.source)} is what the recorded {name} was"
     if guard.kind == "CODES":
         return "the code of " + ", ".join(function.qualname for function in guard.expected)
     if guard.kind == "IS" and isinstance(guard.expected, Import):

@@ -9,6 +9,7 @@ from ..package.errors import PackageError
 from ..package.guard import Guard
 from ..package.reference import (
     Classes,
+    ClassLike,
     CodeOf,
     EntryAt,
     Globals,
@@ -25,7 +26,7 @@ from ..package.reference import (
 from ..package.resolve import resolve_code, resolve_import, resolve_made
 from ..package.variant import Variant, code_hash
 from . import support
-from .classes import class_check
+from .classes import class_check, class_like
 from .cpython import internal_name
 from .guards import state_check, tensor_check
 
@@ -131,6 +132,7 @@ RESOLVERS: dict[type, Callable[[Linker, Any], Any]] = {
     Live: Linker._live,
     Made: lambda linker, ref: resolve_made(ref, linker._resolve),
     Classes: lambda linker, ref: class_check(ref, linker._resolve),
+    ClassLike: lambda linker, ref: class_like(ref, linker._resolve),
     Runtime: Linker._runtime,
     State: lambda linker, ref: state_check(ref),
     Tensors: lambda linker, ref: tensor_check(ref, linker._state()),

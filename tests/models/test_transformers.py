@@ -151,11 +151,7 @@ def expected_to_fail(name, reason):
     return pytest.param(name, marks=pytest.mark.xfail(raises=aotdyn.AotdynError, reason=reason))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name for name in MODELS if name != "wav2vec2"]
-    + [expected_to_fail("wav2vec2", "classes that parametrizations make have no name elsewhere")],
-)
+@pytest.mark.parametrize("name", MODELS)
 def test_inference(name, tmp_path):
     model, inputs = made(name)
     with torch.no_grad(), warnings.catch_warnings():

@@ -1,6 +1,7 @@
 """Every kind of guard: what passes, what must not, before and after it was stored; and the words in
 which a failure is explained."""
 
+import abc
 import collections
 import enum
 import math
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 
 from aotdyn.package.guard import KINDS, Guard
-from aotdyn.package.reference import ClassFacts, Import, Made, TensorMeta, class_name
+from aotdyn.package.reference import ClassFacts, ClassLike, Import, Made, TensorMeta, class_name
 from aotdyn.package.schema import decode_record, encode_record
 from aotdyn.package.source import (
     Attribute,
@@ -105,6 +106,18 @@ def meta(tensor: torch.Tensor, size=None, stride=None, **changes) -> TensorMeta:
     )  # fmt: skip
 
 
+def like_base(**changes) -> ClassLike:
+    order = ("tests.runtime.test_guards:Base", builtin("object"))
+    members = ((0, "method", "builtins:function"), (0, "own", ""))
+    facts = {"order": order, "metaclass": builtin("type"), "members": members, "own_dict": True}
+    return ClassLike(**{**facts, **changes})
+
+
+def renamed(name: str, bases: tuple = (), metaclass: type = type, **namespace) -> type:
+    """Another class that calls itself so."""
+    return metaclass(name, bases, {"__module__": "tests.runtime.test_guards", **namespace})
+
+
 X = torch.ones(2, 3)
 NAN = float("nan")
 PREHOOK = lambda m, args: None  # noqa: E731
@@ -114,6 +127,12 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("TYPE", V, builtin("int")), [1, -5], [True, 1.0, None, "1"]),
     (Guard("TYPE", V, here("Base")), [Base()], [Derived(), Base, None]),
     (Guard("TYPE", V, builtin("list")), [[], [1]], [(), collections.deque(), None]),
+    (Guard("CLASS_LIKE", V, like_base()),
+     [Base, renamed("Base", method=lambda self: 1, other=2)],
+     [Derived, renamed("Base"), renamed("Base", method=1), 1,
+      renamed("Base", method=lambda self: 1, own=1), renamed("Base", (Base,), method=len),
+      renamed("Base", metaclass=abc.ABCMeta, method=lambda self: 1),
+      renamed("Base", method=lambda self: 1, __slots__=())]),
     (Guard("IS", V, here("function")), [function], [other_function, None, 1]),
     (Guard("IS", V, here("Color.RED")), [Color.RED], [Color.BLUE, 1, None]),
     (Guard("IS", V, here("Base")), [Base], [Derived, Base()]),

@@ -1,5 +1,6 @@
 """A graph as a torch.fx GraphModule, for custom backends and Inductor."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,10 @@ def _module(params: Sequence[str], nodes: Sequence[Node], result: Any) -> torch.
         if isinstance(node.target, str):
             values[node.name] = made.call_method(node.target, args, kwargs)
         else:
-            values[node.name] = made.call_function(_object(node.target), args, kwargs)
+            target = _object(node.target)
+            if target is operator.pow and repr(args[0]).startswith("-"):
+                target = pow  # of the operator torch.fx makes `-2 ** x`, which is `-(2 ** x)`
+            values[node.name] = made.call_function(target, args, kwargs)
     made.output(_argument(result, values, function))
     return torch.fx.GraphModule(root, made)
 

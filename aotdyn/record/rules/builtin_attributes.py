@@ -3,6 +3,7 @@ builtin types."""
 
 import types
 
+from ...package.reference import Live
 from ...package.source import Attribute, Bound, Item
 from ..attributes import bind_member
 from ..members import (
@@ -90,7 +91,10 @@ def known_getattr(t, self, name, default=None):
             getattr(value, key)
         except AttributeError as error:
             no_attribute(t, self, key, str(error))
-    is_fact = key in ("__name__", "__qualname__", "__module__", "__doc__")
+    # A class without a name is known by facts; see `unnamed.py`.
+    is_fact = key in ("__name__", "__qualname__", "__module__", "__doc__") and not (
+        isinstance(source, Bound) and isinstance(source.reference, Live)
+    )
     if is_fact or isinstance(value, types.CodeType) and key in _CODE_FACTS:
         return t.wrap_result(getattr(value, key))
     if isinstance(value, type) and t.references.is_made(value):

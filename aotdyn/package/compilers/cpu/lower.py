@@ -286,6 +286,7 @@ class Lowering:
             interface = self.interfaces[name]
             first[name] = len(constants)
             for tensor in interface.constants:
+                assert type(tensor) is torch.Tensor  # a fake one has no numbers
                 file = f"constant{len(constants)}"
                 dtype = str(tensor.dtype).removeprefix("torch.")
                 stride = () if tensor.is_contiguous() else tensor.stride()

@@ -111,7 +111,8 @@ class PythonLowering(Lowering):
         for value in first.values():
             if type(value) is not torch.Tensor or value.layout != torch.strided:
                 raise Refused(f"Inductor made a constant that is a {type(value).__name__}")
-            interface.constants.append(value.detach())
+            with unset_fake_temporarily():
+                interface.constants.append(value.detach())
 
     def finish(self, plan: Plan, adapter: str) -> tuple[Plan, str, tuple[PartCode, ...]]:
         codes = list(self.codes.values())
