@@ -3,6 +3,7 @@ own dictionary, other class attributes, `__getattr__`; and modules' registries."
 
 import functools
 import operator
+import threading
 import types
 from collections import OrderedDict, defaultdict
 from typing import Any
@@ -83,7 +84,7 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     """`object.__getattribute__`, followed by the class' `__getattr__`."""
     cls = self.cls
     value, owner = lookup(t, cls, name)
-    if name == "__dict__" and cls.__dictoffset__ and is_own_dict(value):
+    if name == "__dict__" and has_own_dict(cls) and _is_asked_for(value, cls):
         return t.new(InstanceDict(self))
     if value is not MISSING and is_data_descriptor(value):
         try:
@@ -138,9 +139,9 @@ def own_attribute(t, self: ObjectVariable, name: str) -> Variable | None:
         return held
     if self.live is None:
         return None
-    if not self.cls.__dictoffset__:
+    if not has_own_dict(self.cls):
         return None
-    own = object.__getattribute__(self.live, "__dict__")
+    own = own_dict_of(self)
     source = own_dict_source(self)
     if name in own:
         # Its value may never be looked at.
@@ -148,6 +149,24 @@ def own_attribute(t, self: ObjectVariable, name: str) -> Variable | None:
         return t.lazy(own[name], Item(source, name))
     t.guard("LACKS", source, name)
     return None
+
+
+def has_own_dict(cls: type) -> bool:
+    """Whether instances of a class have a dictionary of attributes; each thread has its own one
+    of a thread-local object."""
+    return bool(cls.__dictoffset__) or issubclass(cls, threading.local)
+
+
+def _is_asked_for(value: Any, cls: type) -> bool:
+    """Whether what a class has under the name `__dict__` gives the object's own dictionary."""
+    return is_own_dict(value) or value is MISSING and issubclass(cls, threading.local)
+
+
+def own_dict_of(self: ObjectVariable) -> dict:
+    """The own dictionary of an object that existed before."""
+    if isinstance(self.live, threading.local):
+        return self.live.__dict__
+    return object.__getattribute__(self.live, "__dict__")
 
 
 def own_dict_source(self: ObjectVariable) -> Source:
@@ -261,7 +280,7 @@ def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
             descriptor = member_raw(t, self.cls, owner, name, held)
             call_method(t, descriptor, "__set__", [self, value], on_class=True)
             return
-    elif not self.cls.__dictoffset__:
+    elif not has_own_dict(self.cls):
         problem = f"object has no attribute {name!r}"
         if held is not MISSING:
             problem = f"object attribute {name!r} is read-only"
@@ -330,10 +349,10 @@ def generic_delattr(t, self: ObjectVariable, name: str) -> None:
 def delete_own(t, self: ObjectVariable, name: str) -> None:
     """Deletes an attribute that is there from the object's own dictionary or slot."""
     came_in = self.live is not None and self.source is not None
-    if came_in and self.cls.__dictoffset__ and name in self.attributes:
+    if came_in and has_own_dict(self.cls) and name in self.attributes:
         # It was set without a look at what was there.
         source = own_dict_source(self)
-        came_in = name in object.__getattribute__(self.live, "__dict__")
+        came_in = name in own_dict_of(self)
         t.guard("HAS" if came_in else "LACKS", source, name)
     elif came_in and name in self.attributes:
         _slot(t, self, getattr(self.cls, name), name)

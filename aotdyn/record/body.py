@@ -2,6 +2,7 @@
 side effects written back, then how the frame goes on. How a kind of value is rebuilt is in
 `rebuild`, how it is changed in `write_back`."""
 
+import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -193,6 +194,13 @@ def dict_base(cls: type) -> Import:
     return Import("builtins", "dict")
 
 
-def set_attribute(w: BodyWriter, target: str, name: str, value: str) -> str:
+def set_attribute(w: BodyWriter, cls: type, target: str, name: str, value: str) -> str:
     """The line that sets an attribute without running a `__setattr__` of the class."""
-    return f"object.__setattr__({target}, {name!r}, {value})"
+    return f"{attribute_base(w, cls)}.__setattr__({target}, {name!r}, {value})"
+
+
+def attribute_base(w: BodyWriter, cls: type) -> str:
+    """The class of C that sets and deletes attributes of a class' instances as they are."""
+    if issubclass(cls, threading.local):
+        return w.ref(Import("_thread", "_local"))
+    return "object"

@@ -261,7 +261,7 @@ def _object(w: BodyWriter, v: ObjectVariable) -> str:
     w.known(v, name)
     for attribute, item in v.attributes.items():
         if item is not DELETED:
-            w.lines.append(set_attribute(w, name, attribute, w.value(item)))
+            w.lines.append(set_attribute(w, v.cls, name, attribute, w.value(item)))
     return name
 
 
@@ -274,7 +274,7 @@ def _mapping_object(w: BodyWriter, v: MappingObject) -> str:
         w.lines.append(f"{base}.__setitem__({name}, {w.value(key)}, {w.value(item)})")
     for attribute, item in v.attributes.items():
         if item is not DELETED:
-            w.lines.append(set_attribute(w, name, attribute, w.value(item)))
+            w.lines.append(set_attribute(w, v.cls, name, attribute, w.value(item)))
     return name
 
 

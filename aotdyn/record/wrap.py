@@ -2,6 +2,7 @@
 
 import enum
 import re
+import threading
 import types
 import typing
 from collections.abc import Callable
@@ -377,7 +378,22 @@ _BUILTIN_BASES = (int, float, str, bytes, complex, list, tuple, dict, set, froze
 def _is_plain_object(value: Any) -> bool:
     """An instance of a class made by a class statement, without the layout of a builtin type."""
     cls = type(value)
-    return bool(cls.__flags__ & 1 << 9) and not isinstance(value, _BUILTIN_BASES)
+    if not cls.__flags__ & 1 << 9 or isinstance(value, _BUILTIN_BASES):
+        return False
+    return all(_is_understood(cls, name) for name in _ATTRIBUTE_HOOKS)
+
+
+def _is_understood(cls: type, name: str) -> bool:
+    """Whether attributes are read, set or deleted by code of Python, or as the tracer does it: that
+    of `object`, which that of a thread-local object is for the thread's own dictionary."""
+    held = getattr(cls, name)
+    if held is getattr(threading.local, name):
+        hooks = (getattr(cls, each) for each in _ATTRIBUTE_HOOKS)
+        return not any(isinstance(hook, types.FunctionType) for hook in hooks)
+    return not isinstance(held, types.WrapperDescriptorType) or held is getattr(object, name)
+
+
+_ATTRIBUTE_HOOKS = ("__getattribute__", "__setattr__", "__delattr__")
 
 
 def _alias(t, value: Any, source: Source) -> Variable:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..package.reference import Import
-from .body import BodyWriter, dict_base, set_attribute
+from .body import BodyWriter, attribute_base, dict_base, set_attribute
 from .variables import (
     DELETED,
     CellVariable,
@@ -89,14 +89,13 @@ def _set_effect(w: BodyWriter, v: SetVariable, target: str) -> list[str]:
 
 
 def object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:
+    base = attribute_base(w, v.cls)
     lines = []
     for name, value in v.attributes.items():
-        if value is DELETED:
-            lines.append(f"object.__delattr__({target}, {name!r})")
-        else:
-            if w.t.effects.is_renewed(v, name):
-                lines.append(f"object.__delattr__({target}, {name!r})")
-            lines.append(set_attribute(w, target, name, w.value(value)))
+        if value is DELETED or w.t.effects.is_renewed(v, name):
+            lines.append(f"{base}.__delattr__({target}, {name!r})")
+        if value is not DELETED:
+            lines.append(set_attribute(w, v.cls, target, name, w.value(value)))
     return lines
 
 

@@ -6,6 +6,7 @@ import weakref
 
 from ...package.reference import Import
 from ...package.source import Bound, Referent
+from ..attributes import has_own_dict
 from ..body import BodyWriter, rebuilds
 from ..operation import apply, call_method
 from ..signals import GraphBreak
@@ -113,7 +114,7 @@ def _state(t, self: ObjectVariable) -> Variable:
         return call_method(t, self, "__getstate__")
     if any("__slots__" in vars(base) and vars(base)["__slots__"] for base in cls.__mro__):
         raise GraphBreak("unknown_operation", f"copying {cls.__qualname__} with slots")
-    if not cls.__dictoffset__:
+    if not has_own_dict(cls):
         return NONE
     state = snapshot(t, InstanceDict(self))
     return state if state.items else NONE

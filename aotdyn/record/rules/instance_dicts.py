@@ -3,7 +3,7 @@
 import builtins
 import operator
 
-from ..attributes import delete_own, own_attribute, own_dict_source
+from ..attributes import delete_own, has_own_dict, own_attribute, own_dict_of, own_dict_source
 from ..operation import apply, key_of
 from ..signals import GraphBreak
 from ..variables import (
@@ -38,11 +38,6 @@ def snapshot(t, self: InstanceDict) -> DictVariable:
                 found.pop(name, None)
             found[name] = (Constant(name), value)
     return t.new(DictVariable(found))
-
-
-def own_dict_of(owner: ObjectVariable) -> dict:
-    """The live dictionary of an object."""
-    return object.__getattribute__(owner.live, "__dict__")
 
 
 def _is_slot(cls: type, name: str) -> bool:
@@ -130,6 +125,6 @@ for _operation in (dict.keys, dict.values, dict.items, dict.copy, iter, len, boo
 
 @rule(builtins.vars, ObjectVariable)
 def vars_(t, self):
-    if not self.cls.__dictoffset__:
+    if not has_own_dict(self.cls):
         raise GraphBreak("attribute", "vars()")
     return t.new(InstanceDict(self))

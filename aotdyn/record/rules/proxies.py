@@ -7,6 +7,7 @@ from types import FunctionType, MappingProxyType
 
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
+from ..attributes import has_own_dict
 from ..body import BodyWriter, rebuilds
 from ..operation import apply, call_method
 from ..signals import GraphBreak
@@ -122,7 +123,7 @@ def dir_(t, self=None):
             return apply(t, sorted, [listed])
         return NotImplemented
     names = _names(t, self.type)
-    if isinstance(self, ObjectVariable) and self.cls.__dictoffset__:
+    if isinstance(self, ObjectVariable) and has_own_dict(self.cls):
         names |= set(snapshot(t, InstanceDict(self)).items)
     return _sorted(t, names)
 

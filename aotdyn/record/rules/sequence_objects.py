@@ -144,7 +144,7 @@ def _rebuild(w: BodyWriter, v: SequenceObject) -> str:
         w.lines.append(f"list.extend({name}, [{', '.join(map(w.value, v.contents.items))}])")
     for attribute, item in v.attributes.items():
         if item is not DELETED:
-            w.lines.append(set_attribute(w, name, attribute, w.value(item)))
+            w.lines.append(set_attribute(w, v.cls, name, attribute, w.value(item)))
     return name
 
 
