@@ -3,7 +3,6 @@
 The values themselves are guarded where they are used; this says that lookups still end there.
 """
 
-import inspect
 from typing import Any
 
 from ..package.guard import Guard
@@ -18,6 +17,7 @@ _SPECIAL = (
 )  # fmt: skip
 
 _IMMUTABLE = 1 << 8
+_MISSING = object()
 
 
 class ClassReliance:
@@ -43,8 +43,8 @@ class ClassReliance:
             return
         members = self._members.setdefault(cls, {})
         for index, base in enumerate(cls.__mro__[first:], first):
-            held = base.__dict__.get(name, inspect.Parameter.empty)
-            missing = held is inspect.Parameter.empty
+            held = base.__dict__.get(name, _MISSING)
+            missing = held is _MISSING
             if _may_change(base):
                 members[index, name] = "" if missing else class_name(type(held))
             if not missing:
@@ -54,8 +54,8 @@ class ClassReliance:
         """For a class that the trace has made: each of its bases has the name, or lacks it."""
         for base in cls.__mro__[first:]:
             if not self.references.is_made(base) and _may_change(base):
-                held = base.__dict__.get(name, inspect.Parameter.empty)
-                missing = held is inspect.Parameter.empty
+                held = base.__dict__.get(name, _MISSING)
+                missing = held is _MISSING
                 members = self._members.setdefault(base, {})
                 members[0, name] = "" if missing else class_name(type(held))
             if name in base.__dict__:

@@ -1,5 +1,6 @@
 """Constant folding: which Python callables are pure, and what counts as a plain constant."""
 
+import keyword
 import math
 import operator
 from collections.abc import Callable
@@ -37,6 +38,7 @@ def _foldable() -> set[Any]:
     found |= {getattr(operator, name) for name in _OPERATORS}
     found |= {f for f in vars(math).values() if callable(f)}
     found |= {str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, bytes.maketrans}
+    found |= {keyword.iskeyword, keyword.issoftkeyword}
     for kind in _PURE_TYPES:
         for name, member in vars(kind).items():
             if callable(member) and name not in _IMPURE_METHODS:
@@ -52,8 +54,9 @@ _IMPURE_METHODS = {
 FOLDABLE: set[Any] = _foldable() - {hash, str.__hash__, bytes.__hash__, tuple.__hash__}
 
 
-# Whether a member of an enum counts as a plain constant.
-ENUM_MEMBERS: list[Callable[[Any], bool]] = []
+# Whether a member of an enum counts as a plain constant: whatever is done with it, or to an
+# operator that looks for these special methods.
+ENUM_MEMBERS: list[Callable[[Any, tuple[str, ...] | None], bool]] = []
 
 
 def plain(value: Variable, within: tuple[Variable, ...] = ()) -> Any:
@@ -64,7 +67,7 @@ def plain(value: Variable, within: tuple[Variable, ...] = ()) -> Any:
     """
     if isinstance(value, Constant):
         return value.value
-    if isinstance(value, Known) and any(is_value(value.value) for is_value in ENUM_MEMBERS):
+    if isinstance(value, Known) and any(is_value(value.value, None) for is_value in ENUM_MEMBERS):
         return value.value
     if isinstance(value, RangeVariable):
         return value.value
@@ -82,3 +85,11 @@ def plain(value: Variable, within: tuple[Variable, ...] = ()) -> Any:
             plain(item, inside)
         return value.constant()
     raise NotConstant(value.describe())
+
+
+def operand(value: Variable, methods: tuple[str, ...] | None) -> Any:
+    """`plain`, for an operator that looks for these special methods; None for any other."""
+    is_member = methods is not None and isinstance(value, Known)
+    if is_member and any(is_value(value.value, methods) for is_value in ENUM_MEMBERS):
+        return value.value
+    return plain(value)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from ..package.replaced import replaced_methods
-from .folding import FOLDABLE, plain
+from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
 from .rules.table import ADVANCE, CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
@@ -279,7 +279,8 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         # What it gives is the object itself, changed.
         return None
     try:
-        values = [plain(arg) for arg in args]
+        methods = _methods_of(operation)
+        values = [operand(arg, methods) for arg in args]
         named = {key: plain(arg) for key, arg in kwargs.items()}
     except NotConstant:
         return None
@@ -289,6 +290,15 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         # The traced program would raise the same: its own handlers may catch it.
         raise Raised(t.exception(type(error), *error.args)) from None
     return t.wrap_result(result)
+
+
+def _methods_of(operation: Any) -> tuple[str, ...] | None:
+    """The special methods that an operator looks for; None for what is no operator."""
+    if operation in BINARY_METHODS:
+        name, reflected = BINARY_METHODS[operation]
+        return (name, reflected) if reflected else (name,)
+    name = UNARY_METHODS.get(operation)
+    return None if name is None else (name,)
 
 
 def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool:

@@ -6,6 +6,7 @@ import collections.abc
 import enum
 import functools
 import inspect
+import keyword
 import math
 import operator
 import re
@@ -38,7 +39,7 @@ class Body:
 # Where objects that do not know their own module are looked for.
 _PLACES = (
     torch, F, torch.linalg, torch.fft, torch.special, torch._C, torch._C._nn, torch._C._linalg,
-    torch._C._fft, torch._C._special, builtins, operator, math, types,
+    torch._C._fft, torch._C._special, builtins, operator, math, types, keyword,
     # the types of iterators
     _collections_abc,
 )  # fmt: skip

@@ -49,6 +49,7 @@ from .rules import (
     hashing,
     higher_order,
     identities,
+    inspection,
     instance_dicts,
     iterators,
     library,
@@ -59,7 +60,6 @@ from .rules import (
     proxies,
     sequence_objects,
     sequences,
-    signatures,
     simple_objects,
     symbolic,
     tensors,
@@ -84,8 +84,8 @@ from .variables import (
 RULE_MODULES = (
     attributes, autograd, builtin_attributes, builtins, class_statements, deques, enums,
     exception_groups, exceptions, function_objects, functions, generics, hashing, higher_order,
-    identities, instance_dicts, iterators, library, mapping_objects, mappings, modules, patterns,
-    proxies, rebuild, sequence_objects, sequences, signatures, simple_objects, symbolic, tensors,
+    identities, inspection, instance_dicts, iterators, library, mapping_objects, mappings, modules,
+    patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,
     texts, torch_state, transforms,
 )  # fmt: skip
 

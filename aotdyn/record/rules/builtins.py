@@ -1,7 +1,6 @@
 """Rules for builtin functions and operators that are the same for many kinds of values."""
 
 import abc
-import inspect
 import operator
 import typing
 from types import NoneType, UnionType
@@ -491,11 +490,6 @@ def contains_object(t, self, item):
         if t.realize(each) is item or truth(t, apply(t, operator.eq, [each, item])):
             return Constant(True)
     return Constant(False)
-
-
-@rule(inspect.isclass)
-def isclass(t, self):
-    return Constant(isinstance(self, Known) and isinstance(self.value, type))
 
 
 @rule(typing.cast)

@@ -18,19 +18,23 @@ def member(t, value: enum.Enum) -> Known:
     return Known(value, Bound(t.references.to(value)))
 
 
-def is_value(value: Any) -> bool:
+def is_value(value: Any, methods: tuple[str, ...] | None = None) -> bool:
     """Whether operations on an enum member may be computed while tracing: neither operators nor
-    text are redefined in Python outside of `enum`."""
+    text are redefined in Python outside of `enum`. methods: only these special methods matter."""
     if not isinstance(value, enum.Enum):
         return False
     special = {
         name: held
         for base in type(value).__mro__
         for name, held in vars(base).items()
-        if name.startswith("__") and name not in ("__new__", "__init__")
+        if (_is_used(name) if methods is None else name in methods)
     }
     return not any(isinstance(held, FunctionType) and held.__module__ != "enum"
                    for held in special.values())  # fmt: skip
+
+
+def _is_used(name: str) -> bool:
+    return name.startswith("__") and name not in ("__new__", "__init__")
 
 
 ENUM_MEMBERS.append(is_value)

@@ -7,7 +7,7 @@ import sys
 import types
 
 from ...package.reference import Import
-from ...package.source import Attribute, Called
+from ...package.source import Attribute, Bound, Called
 from ...package.variant import code_hash
 from ..body import BodyWriter, rebuilds
 from ..folding import plain
@@ -91,7 +91,9 @@ def function_getattr(t, self, name, default=None):
 def _code_of(t, self: FunctionVariable) -> Variable:
     """A function's code object: all that it says is fixed by its hash."""
     if self.live is None:
-        raise GraphBreak("attribute", "the code of a function made in the frame")
+        if self.code_reference is None:
+            raise GraphBreak("attribute", f"the code of {self.qualname}")
+        return Known(self.code, Bound(self.code_reference))
     if isinstance(self.code_reference, Import):
         t.references.rely_on_code(self.live, self.code_reference)
     else:
@@ -105,6 +107,8 @@ def _made_function_getattr(
     """An attribute of a function that the frame made."""
     if key == "__module__":
         return t.wrap_result(self.globals.get("__name__"))
+    if key == "__globals__":
+        return t.lazy(self.globals, t.globals_of(self))
     if key == "__doc__":
         consts = self.code.co_consts
         return Constant(consts[0] if consts and isinstance(consts[0], str) else None)
@@ -118,9 +122,10 @@ def _made_function_getattr(
         made = {t.constant(name): (name, value) for name, value in pairs}
         self.attributes[key] = t.new(DictVariable(made))
         return self.attributes[key]
-    if default is not None and not hasattr(types.FunctionType, key):
+    is_of_all = key in vars(types.FunctionType) or key in vars(object)
+    if default is not None and not is_of_all:
         return default
-    if hasattr(types.FunctionType, key):
+    if is_of_all:
         raise GraphBreak("attribute", f"{key} of a function made in the frame")
     no_attribute(t, self, key)
     raise AssertionError
