@@ -19,9 +19,10 @@ from ..package.graph import Graph, GraphInput, Node, Value, torch_names, values_
 from ..package.providers import providers_of
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, Size, Source
+from .failures import is_caught, raised_by
 from .graph_ops import method_name
 from .nested import Scope
-from .signals import GraphBreak, Raised
+from .signals import GraphBreak, NotConstant, Raised
 from .variables import (
     Constant,
     DictVariable,
@@ -198,10 +199,23 @@ class GraphBuilder:
         except UnsupportedOperatorException as error:
             raise GraphBreak("torch_refused", f"{name}: {error}") from error
         except Exception as error:
-            detail = str(error).strip().splitlines()
-            raise GraphBreak(
-                "fake_failed", f"{name}: {detail[0] if detail else type(error).__name__}"
-            ) from error
+            failed = error
+        if is_caught(self.t.frame):
+            self._raise(operation, args, kwargs)
+        detail = str(failed).strip().splitlines()
+        raise GraphBreak(
+            "fake_failed", f"{name}: {detail[0] if detail else type(failed).__name__}"
+        ) from failed
+
+    def _raise(self, operation: Any, args: list, kwargs: dict) -> None:
+        """Raises in the program what an operator that has failed on fakes raises there, if that
+        can be learnt."""
+        try:
+            error = raised_by(operation, args, kwargs)
+        except NotConstant:
+            return
+        if error is not None:
+            raise Raised(self.t.exception(type(error), *error.args)) from None
 
     def _record(self, operation: Any, args, kwargs, result: Any) -> Variable:
         known = self._variables.get(id(result)) if isinstance(result, torch.Tensor) else None

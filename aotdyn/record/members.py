@@ -91,7 +91,7 @@ def is_property(value: Any) -> bool:
 
 
 def is_own_dict(value: Any) -> bool:
-    return isinstance(value, types.GetSetDescriptorType) and value.__name__ == "__dict__"
+    return isinstance(value, C_MEMBERS) and value.__name__ == "__dict__"
 
 
 def is_data_descriptor(value: Any) -> bool:

@@ -39,6 +39,7 @@ from .rules import (
     builtin_attributes,
     builtins,
     class_statements,
+    copying,
     deques,
     enums,
     exception_groups,
@@ -82,7 +83,7 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, autograd, builtin_attributes, builtins, class_statements, deques, enums,
+    attributes, autograd, builtin_attributes, builtins, class_statements, copying, deques, enums,
     exception_groups, exceptions, function_objects, functions, generics, hashing, higher_order,
     identities, inspection, instance_dicts, iterators, library, mapping_objects, mappings, modules,
     patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,

@@ -217,8 +217,11 @@ def _refuse(name: str, reason: str) -> None:
         raise GraphBreak(reason, f"Tensor.{name}")
 
 
+_WITH_RULES = ("__init__", "__new__", "__repr__", "__str__", "__hash__", "item", "tolist",
+               "__deepcopy__")  # fmt: skip
+
 for _name, _reason in REFUSED_METHODS.items():
-    if _name not in ("__init__", "__new__", "__repr__", "__str__", "__hash__", "item", "tolist"):
+    if _name not in _WITH_RULES:
         _refuse(_name, _reason)
 
 

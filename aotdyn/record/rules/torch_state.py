@@ -11,6 +11,7 @@ from ..invoke import CALL_RULES, CONSTRUCTORS
 from ..operation import apply, call
 from ..polyfills.contexts import Region
 from ..references import importable
+from ..signals import Raised
 from ..variables import Constant, Known, ObjectVariable, Variable
 from ..wrap import add_predicate, identity
 from .table import rule
@@ -118,6 +119,19 @@ def _call_custom_op(t, value, args, kwargs):
 
 
 CALL_RULES[torch._library.custom_ops.CustomOpDef] = _call_custom_op
+
+
+@rule(torch.device)
+def device(t, *args, **kwargs):
+    """A number alone would mean what accelerator this process has."""
+    values = [t.constant(arg) for arg in args]
+    named = {name: t.constant(arg) for name, arg in kwargs.items()}
+    if not isinstance(named.get("type", values[0] if values else None), str | torch.device):
+        return NotImplemented
+    try:
+        return Constant(torch.device(*values, **named))
+    except (RuntimeError, TypeError) as error:
+        raise Raised(t.exception(type(error), *error.args)) from None
 
 
 @rule(torch.broadcast_shapes)
