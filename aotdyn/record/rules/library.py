@@ -10,6 +10,7 @@ import operator
 from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
+from ..invoke import dict_item
 from ..operation import advance, apply, call
 from ..polyfills import callables, heaps, iterators
 from ..signals import GraphBreak
@@ -39,7 +40,7 @@ def wrap_partial(t, value: functools.partial, source) -> Variable:
     keywords = t.realize(t.lazy(value.keywords, Attribute(source, "keywords")))
     t.complete(keywords)
     kwargs = {key: item for key, (_, item) in keywords.items.items()}
-    return PartialVariable(functools.partial, function, args.items, kwargs, source)
+    return PartialVariable(functools.partial, function, args.items, kwargs, source, value)
 
 
 @rule(functools.partial)
@@ -69,10 +70,15 @@ def partial_getattr(t, self, name, default=None):
         return t.new(DictVariable(items))
     if key == "__class__":
         return t.wrap_result(functools.partial)
-    if default is not None and not hasattr(functools.partial, key) and self.source is None:
-        return default
-    if key.startswith("__") or self.source is not None:
+    if any(key in vars(base) for base in functools.partial.__mro__):
         raise GraphBreak("attribute", f"partial.{key}")
+    if self.source is not None:
+        own = t.realize(t.lazy(self.live.__dict__, Attribute(self.source, "__dict__")))
+        found = dict_item(t, own, key)
+        if found is not None:
+            return found
+    if default is not None:
+        return default
     t.raise_exception(AttributeError, f"'functools.partial' object has no attribute {key!r}")
 
 

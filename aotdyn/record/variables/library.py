@@ -38,15 +38,16 @@ class BuiltVariable(Variable):
 
 
 class PartialVariable(Variable):
-    """`functools.partial`. args: variables; kwargs: by name."""
+    """`functools.partial`. args: variables; kwargs: by name. live: one that came in."""
 
-    __slots__ = ("cls", "function", "args", "kwargs")
+    __slots__ = ("cls", "function", "args", "kwargs", "live")
 
     def __init__(
         self, cls: type, function: Variable, args: list[Variable], kwargs: dict[str, Variable],
-        source: Source | None = None,
+        source: Source | None = None, live: Any = None,
     ):  # fmt: skip
         super().__init__(source)
+        self.live = live
         self.cls = cls
         self.function = function
         self.args = args
