@@ -107,6 +107,11 @@ def _empty_cell(guard, name, value):
     return f"{value(guard.source)} == {name(Import('types', 'CellType'))}()"
 
 
+def _unset(guard, name, value):
+    """A `ContextVar` that is not set in the present context."""
+    return f"{value(guard.source)} not in {name(Import('contextvars', 'copy_context'))}()"
+
+
 def _nonempty(guard, name, value):
     return f"not not {value(guard.source)}"
 
@@ -195,6 +200,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "SUBCLASS": _subclass,
     "EMPTY": _empty,
     "NONEMPTY": _nonempty,
+    "UNSET": _unset,
     "SAME": _same,
     "DISTINCT": _distinct,
     "DIFFERENT": _different,

@@ -19,6 +19,7 @@ from .source import (
     Bound,
     Called,
     Contents,
+    ContextValue,
     Derived,
     Item,
     Local,
@@ -62,6 +63,7 @@ RECORDS: dict[str, type] = {
     "contents": Contents,
     "value_at": ValueAt,
     "referent": Referent,
+    "context_value": ContextValue,
     "called": Called,
     # guards
     "guard": Guard,

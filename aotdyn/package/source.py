@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, dataclass_transform
 
 from .frozen import T, frozen
-from .reference import Literal, Reference, Runtime
+from .reference import Import, Literal, Reference, Runtime
 
 Namer = Callable[[Reference], str]
 
@@ -183,6 +183,14 @@ class Referent(Derived):
 
     def step(self, base: str, name: Namer) -> str:
         return f"{base}()"
+
+
+@node
+class ContextValue(Derived):
+    """What a `ContextVar` is set to in the present context, its default aside."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Import('contextvars', 'copy_context'))}()[{base}]"
 
 
 @node

@@ -55,7 +55,7 @@ class CheckWriter:
         # A path that is not there any more is a miss, not an error.
         return (
             f"def check({', '.join(self.params)}):\n    try:\n{body}\n"
-            "    except (AttributeError, IndexError, KeyError, TypeError, ValueError):\n"
+            "    except (AttributeError, LookupError, TypeError, ValueError):\n"
             "        return None\n"
         )
 

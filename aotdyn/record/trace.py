@@ -39,6 +39,7 @@ from .rules import (
     builtin_attributes,
     builtins,
     class_statements,
+    context_variables,
     copying,
     deques,
     enums,
@@ -83,11 +84,11 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, autograd, builtin_attributes, builtins, class_statements, copying, deques, enums,
-    exception_groups, exceptions, function_objects, functions, generics, hashing, higher_order,
-    identities, inspection, instance_dicts, iterators, library, mapping_objects, mappings, modules,
-    patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,
-    texts, torch_state, transforms,
+    attributes, autograd, builtin_attributes, builtins, class_statements, context_variables,
+    copying, deques, enums, exception_groups, exceptions, function_objects, functions, generics,
+    hashing, higher_order, identities, inspection, instance_dicts, iterators, library,
+    mapping_objects, mappings, modules, patterns, proxies, rebuild, sequence_objects, sequences,
+    simple_objects, symbolic, tensors, texts, torch_state, transforms,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

@@ -7,6 +7,7 @@ import enum
 import math
 import types
 from collections import OrderedDict
+from contextvars import ContextVar
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from aotdyn.package.source import (
     Bound,
     Called,
     Contents,
+    ContextValue,
     Item,
     Local,
     OwnDict,
@@ -120,6 +122,8 @@ def renamed(name: str, bases: tuple = (), metaclass: type = type, **namespace) -
 
 X = torch.ones(2, 3)
 NAN = float("nan")
+SET = ContextVar("set")
+SET.set(4)
 PREHOOK = lambda m, args: None  # noqa: E731
 
 # (guard, values that pass, values that must fail); a value is what `v` is, or a pair for v and w.
@@ -210,7 +214,9 @@ ROWS: list[tuple[Guard, list, list]] = [
      [module(), module(lambda m: m.register_forward_hook(PREHOOK)),
       module(lambda m: m.register_forward_pre_hook(PREHOOK, with_kwargs=True)),
       module(lambda m: [m.register_forward_pre_hook(PREHOOK) for _ in range(2)])]),
+    (Guard("UNSET", V), [ContextVar("free")], [SET]),
     # sources
+    (Guard("EQUALS", ContextValue(V), 4), [SET], [ContextVar("free"), ContextVar("d", default=4)]),
     (Guard("EQUALS", Attribute(V, "real"), 1), [1], [2, "a"]),
     (Guard("EQUALS", Item(V, 0), "a"), [["a"], ("a",), {0: "a"}], [[], ["b"], {}, None]),
     (Guard("EQUALS", Item(V, ("k", 1)), 1), [{("k", 1): 1}], [{("k", 1): 2}, {}]),
