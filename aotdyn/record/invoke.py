@@ -15,7 +15,7 @@ from .graph_ops import is_graph_operation
 from .interpreter import run
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
-from .operation import apply, call, goes_to_graph
+from .operation import apply, call, goes_to_graph, iterate
 from .rules.table import RULES, find
 from .signals import GraphBreak, Raised, SkipFrame
 from .stand_ins import argument_error
@@ -305,19 +305,19 @@ def construct_plainly(t, cls: type, args: list[Variable], kwargs: dict) -> Varia
 
 def _named_tuple(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
     new = cls.__new__
-    reference = t.references_to(cls)
-    defaults = cls._field_defaults
     fields = dict(zip(cls._fields, args, strict=False))
     if len(args) > len(cls._fields) or set(kwargs) - set(cls._fields) or set(kwargs) & set(fields):
         _refuse_fields(t, cls, args, kwargs)
     fields.update(kwargs)
-    for name in cls._fields:
-        if name not in fields:
-            if name not in defaults:
-                _refuse_fields(t, cls, args, kwargs)
-            if reference is None or not isinstance(new, FunctionType):
-                raise GraphBreak("no_source", f"a default of {cls.__qualname__}")
-            fields[name] = t.wrap_result(defaults[name])
+    if len(fields) < len(cls._fields):
+        # The function's own ones: programs set them, and `_field_defaults` only tells of them.
+        made = t.lazy(new, t.references.member_source(cls, "__new__"))
+        defaults = t.realize(apply(t, getattr, [made, Constant("__defaults__")]))
+        given = iterate(t, defaults) if isinstance(defaults, TupleVariable) else []
+        named = dict(zip(cls._fields[::-1], given[::-1], strict=False))
+        if any(name not in fields and name not in named for name in cls._fields):
+            _refuse_fields(t, cls, args, kwargs)
+        fields = {**named, **fields}
     items = t.new(TupleVariable([fields[name] for name in cls._fields]))
     return apply(t, tuple.__new__, [Known(cls, Bound(t.references.to(cls))), items])
 

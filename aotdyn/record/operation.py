@@ -4,6 +4,7 @@ In this order: a rule for (operation, kind); constants fold; a tensor or symbol 
 the special method of a user's class; a Python function is inlined; else the graph breaks.
 """
 
+import enum
 import functools
 import math
 import operator
@@ -284,6 +285,7 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         named = {key: plain(arg) for key, arg in kwargs.items()}
     except NotConstant:
         return None
+    _rely_on_enums(t, operation, values)
     try:
         result = operation(*values, **named)
     except Exception as error:
@@ -299,6 +301,19 @@ def _methods_of(operation: Any) -> tuple[str, ...] | None:
         return (name, reflected) if reflected else (name,)
     name = UNARY_METHODS.get(operation)
     return None if name is None else (name,)
+
+
+def _rely_on_enums(t, operation: Any, values: list[Any]) -> None:
+    """Members of enums have operators of Python's, which the program can replace."""
+    for value in values:
+        if isinstance(value, enum.Enum):
+            names = BINARY_METHODS.get(operation) or INPLACE_METHODS.get(operation) or ()
+            for name in (*names, UNARY_METHODS.get(operation)):
+                method = getattr(type(value), str(name), None)
+                if isinstance(method, FunctionType):
+                    t.classes.lookup(type(value), name)
+                    source = t.references.member_source(type(value), name)
+                    t.guard("IS", source, t.references.to(method))
 
 
 def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool:
@@ -342,6 +357,8 @@ def special(t, operation: Any, args: list[Variable]) -> Variable | None:
         name = UNARY_METHODS[operation]
         if has_special(t, args[0], name):
             result = call_method(t, args[0], name, args[1:], on_class=True)
+            if operation is operator.contains:
+                return Constant(truth(t, result))
             return _of_due_type(t, name, args[0], result) if name in _DUE_TYPES else result
     return None
 

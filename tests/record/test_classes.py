@@ -835,6 +835,46 @@ def p_init_that_returns(x):
     return found, x
 
 
+class Above:
+    def name(self):
+        return "above"
+
+
+class Beside(Above):
+    def name(self):
+        return super().name() + super(Beside, self).name()
+
+    def of(self, other):
+        return super(Beside, other).name()
+
+    def wrong(self):
+        return super(3, self)
+
+
+@program()
+def p_super_of_others(x):
+    found = [Beside().name(), Beside().of(Beside())]
+    for use in (lambda: Beside().of(3), lambda: Beside().of(Above()), lambda: Beside().wrong(),
+                lambda: Beside.name(Above()), lambda: Beside.name(int)):  # fmt: skip
+        try:
+            found.append(use())
+        except TypeError as error:
+            found.append(str(error))
+    return found, x
+
+
+class Contains:
+    """Says anything but True and False."""
+
+    def __contains__(self, item):
+        return "yes" if item else []
+
+
+@program()
+def p_contains_is_a_bool(x):
+    return 1 in Contains(), 0 in Contains(), 0 not in Contains(), x
+
+
 @program()
 def p_descriptors_without_get(x):
     held = Held()

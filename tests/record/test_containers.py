@@ -749,4 +749,52 @@ def p_set_in_place_operators(x, s):
     return s is alias, t is s, f, x
 
 
+class Few:
+    __match_args__ = ("a",)
+    a = 1
+
+
+class NotATuple:
+    __match_args__ = ["a"]
+
+
+class NotText:
+    __match_args__ = (1,)
+
+
+class Counts:
+    """A property that counts how often it is asked."""
+
+    __match_args__ = ("asked",)
+
+    def __init__(self):
+        self.times = 0
+
+    @property
+    def asked(self):
+        self.times += 1
+        return self.times
+
+
+@program()
+def p_match_positions(x):
+    found = []
+    for subject in (Few(), NotATuple(), NotText(), Counts(), 3, object()):
+        try:
+            match subject:
+                case int(n):
+                    found.append(n)
+                case Counts(n):
+                    found.append((n, subject.times))
+                case NotATuple(n) | NotText(n):
+                    found.append(n)
+                case Few(a, b):
+                    found.append((a, b))
+                case object(n):
+                    found.append(n)
+        except TypeError as error:
+            found.append(str(error))
+    return found, x
+
+
 test_agrees = program.test()

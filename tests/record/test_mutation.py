@@ -2,6 +2,7 @@
 served from a package; never a stale answer.
 """
 
+import collections
 import copy
 import dataclasses
 import enum
@@ -406,6 +407,52 @@ for _cls in (Items, Table, Row):
 told_by_others(Problem, "__bool__", lambda self: False, bool)
 told_by_others(Problem, "__len__", lambda self: 0, lambda o: not o)
 told_by_others(Problem, "__format__", lambda self, spec: "told", lambda o: f"{o}")
+
+
+Pair = collections.namedtuple("Pair", "a b", defaults=(1, 2))
+
+
+@case
+def defaults_of_a_named_tuple(mp):
+    yield (lambda x: (x, Pair(), Pair(5))), (X,)
+    mp.setattr(Pair.__new__, "__defaults__", (3, 4))
+    yield
+
+
+class Place2:
+    __match_args__ = ("x", "y")
+    x, y = 1, 2
+
+
+@case
+def match_args(mp):
+    def fn(t, p):
+        match p:
+            case Place2(1, y):
+                return t + y
+        return t
+
+    yield fn, (X, Place2())
+    mp.setattr(Place2, "__match_args__", ("y", "x"))
+    yield
+    mp.setattr(Place2, "__match_args__", ("y",))
+    yield
+    mp.delattr(Place2, "__match_args__")
+    yield
+
+
+class Bits(enum.Flag):
+    A = 1
+    B = 2
+
+
+@case
+def operator_of_a_flag_replaced(mp):
+    yield (lambda x: (x, Bits.A | Bits.B, (Bits.A & Bits.B).value)), (X,)
+    mp.setattr(Bits, "__or__", lambda self, other: Bits.A, raising=False)
+    yield
+    mp.setattr(enum.Flag, "__and__", lambda self, other: Bits.B)
+    yield
 
 
 @case

@@ -2,8 +2,10 @@
 
 import collections.abc
 import operator
+from typing import Any
 
-from ..operation import apply, call_method, iterate, key_of
+from ..operation import apply, call_method, iterate, key_of, truth
+from ..signals import Raised
 from ..variables import (
     Constant,
     DictVariable,
@@ -12,6 +14,7 @@ from ..variables import (
     ListVariable,
     SetVariable,
     TupleVariable,
+    Variable,
 )
 from .table import opcode
 
@@ -166,27 +169,50 @@ def MATCH_CLASS(t, frame, ins):
     if not apply(t, isinstance, [subject, cls]).constant():
         frame.push(Constant(None))
         return
-    kind = t.realize(cls).constant()
-    positional = ins.arg
-    attributes: list[str] = []
-    values = []
-    if positional:
-        matched = getattr(kind, "__match_args__", None)
-        if matched is None and positional == 1 and kind in _SELF_MATCHING:
+    values, attributes = [], []
+    if ins.arg:
+        matched = _match_args(t, cls, ins.arg)
+        if matched is None:
             values.append(subject)
-        elif not matched or len(matched) < positional:
-            t.raise_exception(TypeError, f"{kind.__name__}() accepts fewer positional patterns")
         else:
-            attributes += matched[:positional]
+            attributes += matched
     for name in [*attributes, *t.constant(names)]:
-        if not apply(t, hasattr, [subject, Constant(name)]).constant():
+        try:
+            values.append(t.realize(apply(t, getattr, [subject, Constant(name)])))
+        except Raised as raised:
+            if not issubclass(raised.value.type, AttributeError):
+                raise
             frame.push(Constant(None))
             return
-        values.append(apply(t, getattr, [subject, Constant(name)]))
     frame.push(t.new(TupleVariable(values)))
 
 
-# Classes whose single positional pattern matches the subject itself (PEP 634).
-_SELF_MATCHING = {
-    bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple,
-}  # fmt: skip
+# The flag of classes whose single positional pattern matches the subject itself (PEP 634).
+_MATCHES_SELF = 1 << 22
+
+
+def _match_args(t, cls: Variable, count: int) -> list[str] | None:
+    """The attributes that the positional patterns of a class mean; None for the subject itself."""
+    kind = t.realize(cls).constant()
+    matched: list[Any] = []
+    itself = False
+    if truth(t, apply(t, hasattr, [cls, Constant("__match_args__")])):
+        given = t.realize(apply(t, getattr, [cls, Constant("__match_args__")]))
+        if given.type is not tuple:
+            told = given.type.__name__
+            t.raise_exception(
+                TypeError, f"{kind.__name__}.__match_args__ must be a tuple (got {told})"
+            )
+        matched = [t.constant(name) for name in iterate(t, given)]
+    else:
+        itself = bool(kind.__flags__ & _MATCHES_SELF)
+    allowed = 1 if itself else len(matched)
+    if allowed < count:
+        plural = "" if allowed == 1 else "s"
+        t.raise_exception(TypeError, f"{kind.__name__}() accepts {allowed} positional "
+                                     f"sub-pattern{plural} ({count} given)")  # fmt: skip
+    for name in matched[:count]:
+        if not isinstance(name, str):
+            told = type(name).__name__
+            t.raise_exception(TypeError, f"__match_args__ elements must be strings (got {told})")
+    return None if itself else matched[:count]

@@ -163,7 +163,18 @@ def super_(t, self=None, receiver=None):
     cls = t.constant(self)
     if receiver is None:
         raise GraphBreak("unknown_call", "super(cls) without an object")
-    return t.new(SuperVariable(cls, t.realize(receiver)))
+    if not isinstance(cls, type):
+        told = type(cls).__name__
+        t.raise_exception(TypeError, f"super() argument 1 must be a type, not {told}")
+    return _super_of(t, cls, t.realize(receiver))
+
+
+def _super_of(t, cls: type, receiver: Variable) -> Variable:
+    of_class = isinstance(receiver, Known) and isinstance(receiver.value, type)
+    if not issubclass(receiver.type, cls) and not (of_class and issubclass(receiver.value, cls)):
+        told = "super(type, obj): obj must be an instance or subtype of type"
+        t.raise_exception(TypeError, told)
+    return t.new(SuperVariable(cls, receiver))
 
 
 def _implicit_super(t) -> Variable:
@@ -179,7 +190,11 @@ def _implicit_super(t) -> Variable:
         receiver = frame.cells[first].content
     if receiver is None:
         t.raise_exception(RuntimeError, "super(): arg[0] deleted")
-    return t.new(SuperVariable(t.constant(cell.content), t.realize(receiver)))
+    cls = t.constant(cell.content)
+    if not isinstance(cls, type):
+        told = type(cls).__name__
+        t.raise_exception(RuntimeError, f"super(): __class__ is not a type ({told})")
+    return _super_of(t, cls, t.realize(receiver))
 
 
 # -- identity, truth, equality ------------------------------------------------------------
