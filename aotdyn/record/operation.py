@@ -25,7 +25,7 @@ from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
 from .rules.table import ADVANCE, CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
-from .stand_ins import stand_in
+from .stand_ins import native_argument_error, stand_in
 from .unseen import unseen
 from .variables import (
     Constant,
@@ -119,6 +119,8 @@ def apply(
             return method()
     rule = find(operation, first)
     if rule is not None:
+        if rule.misfit(args, kwargs):
+            refuse_arguments(t, operation, args, kwargs)
         result = rule(t, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -259,6 +261,14 @@ def refuse_types(t, operation: Any, args: list[Variable]) -> None:
         raise Raised(t.exception(TypeError, *error.args)) from None
     except Exception:
         return
+
+
+def refuse_arguments(t, operation: Any, args: list[Variable], kwargs: dict) -> None:
+    """Raises the TypeError with which a function of C refuses arguments by their number and
+    names, where that is known."""
+    error = native_argument_error(operation, len(args), list(kwargs))
+    if error is not None:
+        t.raise_exception(TypeError, *error.args)
 
 
 def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 says when it refuses an operator or a call; and as members of classes, which lead back to them."""
 
 import functools
+import inspect
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -98,6 +99,34 @@ def argument_error(
     function.__qualname__ = qualname
     try:
         function(*(None,) * count, **dict.fromkeys(keywords))
+    except TypeError as error:
+        return error
+    return None
+
+
+# Functions of C that have no effect, whatever they get, and the classes of such methods.
+_HARMLESS = ("builtins", "_operator", "math", "itertools", "_functools", "_collections")
+
+
+def native_argument_error(operation: Any, count: int, keywords: list[str]) -> TypeError | None:
+    """The exception with which a function of C refuses so many positional arguments, its object
+    included, and these keyword arguments. None if it takes them, or does not say what it takes."""
+    if isinstance(operation, FunctionType):
+        return None
+    cls = getattr(operation, "__objclass__", None)
+    if (cls or operation).__module__ not in _HARMLESS:
+        return None
+    args, kwargs = [None] * count, dict.fromkeys(keywords)
+    try:
+        inspect.signature(operation).bind(*args, **kwargs)
+        return None
+    except ValueError:
+        return None
+    except TypeError:
+        if cls is not None and args:
+            args[0] = cls()
+    try:
+        operation(*args, **kwargs)
     except TypeError as error:
         return error
     return None

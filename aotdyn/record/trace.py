@@ -261,6 +261,9 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
         cause = error
     except Stop as stop:
         cause, execute = stop.cause, stop.execute
+    except RecursionError:
+        # What is nested too deeply for the tracer may be well within the program's limit.
+        return GraphBreak("recursion", frame.code.co_qualname)
     try:
         require_ended(t)
         if cause is None:
@@ -274,6 +277,8 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
         if error.origin is None:
             error.origin = -1
         return _without_frames(error, outside)
+    except RecursionError:
+        return GraphBreak("recursion", "a value is nested too deeply", -1)
 
 
 def _without_frames(error: GraphBreak, outside: BaseException | None) -> GraphBreak:

@@ -180,11 +180,25 @@ def _tuple(t, value: tuple, source: Source) -> Variable:
 
 
 def items_of(t, value: Any, source: Source) -> list[Variable]:
-    """The items: tensors and objects stay untouched until used, short plain data is looked at."""
+    """The items: tensors and objects stay untouched until used, short plain data is looked at.
+
+    Raises GraphBreak for more of them than are traced one by one.
+    """
+    require_few(len(value))
     items = [t.lazy(item, Item(source, index)) for index, item in enumerate(value)]
     if len(items) <= _EAGER_ITEMS:
         items = [t.realize(i) if type(i.value) in _EAGER_TYPES else i for i in items]
     return items
+
+
+# A container with more items is not traced item by item.
+MAXIMUM_ITEMS = 100_000
+
+
+def require_few(count: int) -> None:
+    """Raises GraphBreak for a container that is too large to be traced."""
+    if count > MAXIMUM_ITEMS:
+        raise GraphBreak("long_trace", f"{count} items")
 
 
 # A short list of plain values is structure (names, flags); it is guarded whole.
@@ -223,7 +237,7 @@ def _dict(t, value: dict, source: Source) -> Variable:
 
 @wraps(set, frozenset)
 def _set(t, value: Any, source: Source) -> Variable:
-    if not all(type(item) in (*PLAIN, int) for item in value):
+    if len(value) > MAXIMUM_ITEMS or not all(type(item) in (*PLAIN, int) for item in value):
         return _opaque(t, value, source)
     t.guard("EQUALS", source, value if type(value) is frozenset else set(value))
     variable = SetVariable({item: Constant(item) for item in value}, source, type(value))
@@ -458,6 +472,7 @@ def complete_dict(t, variable: DictVariable) -> None:
     if variable.complete:
         return
     live, source = variable.live, variable.source
+    require_few(len(live))
     keys = list(live)
     if not all(_plain_key(key) or t.references_to(key) is not None for key in keys):
         raise GraphBreak("hash", "a dict with keys that have no name in other processes")

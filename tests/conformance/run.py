@@ -1,32 +1,30 @@
 """Conformance with CPython's own tests of the language:
 
-    python tests/conformance/run.py [--mode traced|eager] [--json FILE] [--jobs N] [FILE ...]
+    python tests/conformance/run.py [--mode traced|eager] [--json FILE] [--resume] [--jobs N] [NAME ...]
 
-Each test method runs as plain Python and compiled with `backend="eager"`, each file in a process
-of its own. Counts, per file: passed; the same failure as plain Python; wrong (another outcome);
-crashed (the tracer failed, or the process died); too slow; and of all that ran, the share without
-a graph break.
+Each test method runs as plain Python and compiled with `backend="eager"`, each file in a process of
+its own. A line for each file as it ends: passed; the same failure as plain Python; wrong (another
+outcome); crashed (the tracer failed, or the process died); too slow; and of all that ran, the share
+without a graph break.
 """
 
 import argparse
 import json
 import os
-import queue
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import test as shipped
 
 sys.path.insert(0, str(Path(__file__).parent))
-from files import FILES, QUICK  # noqa: E402
+from files import FILES, SKIPPED  # noqa: E402
 
 OUTCOMES = ("pass", "same", "wrong", "crash", "slow", "skip")
 
@@ -48,73 +46,58 @@ class Report:
         return sum(bool(row["variants"] and not row["breaks"]) for row in ran), len(ran)
 
 
-def outcome(row: dict) -> str:
+def outcome(file: str, row: dict) -> str:
     """How a row counts."""
-    if row["eager"] == "skip":
+    if row["eager"] == "skip" or reason_to_skip(file, row["name"]):
         return "skip"
-    if row["internal"]:
+    if row["internal"] or row["compiled"] == "died":
         return "crash"
     if row["compiled"] == row["eager"]:
         return "pass" if row["eager"] == "ok" else "same"
-    # Some tests cannot be run twice in a process, compiled or not.
+    if row["compiled"] == "slow":
+        return "slow"
+    # Some tests have another outcome each time, compiled or not.
     return "same" if row["compiled"] == row["again"] else "wrong"
 
 
-def check(file: str, folder: Path, mode: str, limit: float, only: str = "") -> Report:
-    """Runs one file; a method that kills or stops the process is noted, and the rest goes on."""
-    report = Report(file)
-    done, total = 0, None
-    while total is None or done < total:
-        started = ""
-        rest = [str(done), only] if only else [str(done)]
-        for message in _messages([str(folder), file, mode, *rest], limit):
-            if "count" in message:
-                total = message["count"]
-            elif "start" in message:
-                started = message["start"].partition(f"{file}.")[2]
-            elif "row" in message:
-                started, row = "", message["row"]
-                report.rows.append({**row, "outcome": outcome(row)})
-                done += 1
-            else:
-                if not started:
-                    report.error = message["end"]
-                    return report
-                kind = "slow" if message["end"] == "timeout" else "crash"
-                report.rows.append({"name": started, "outcome": kind, "variants": 0, "breaks": [],
-                                    "details": message["end"]})  # fmt: skip
-                done += 1
-    return report
+def reason_to_skip(file: str, name: str) -> str:
+    """Why what a method looks at cannot be the same compiled; "" for all but a few."""
+    return SKIPPED.get(f"{file.partition('.')[0]}.{name}", "")
 
 
-def _messages(arguments: list[str], limit: float) -> Iterator[dict]:
+def check(names: list[str], folder: Path, mode: str, limit: float) -> list[Report]:
+    """Runs some files, or methods of files, in one process."""
+    reports: dict[str, Report] = {}
+    for message in _messages([str(folder), mode, str(limit), *names]):
+        if "end" in message:
+            for name in names:
+                reports.setdefault(name, Report(name, error=message["end"]))
+            break
+        report = reports.setdefault(message["file"], Report(message["file"]))
+        if "row" in message:
+            row = message["row"]
+            report.rows.append({**row, "outcome": outcome(report.file, row)})
+    return list(reports.values())
+
+
+def _messages(arguments: list[str]) -> Iterator[dict]:
     """What a worker says, and, if it ends early, {"end": why}."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     worker = Path(__file__).with_name("worker.py")
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", worker, *arguments], text=True, env=environment,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=scratch,
+            stdout=subprocess.PIPE, stderr=errors, cwd=scratch,
         )  # fmt: skip
-        lines: queue.Queue[str] = queue.Queue()
-        reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
-        reader.start()
         try:
-            while line := lines.get(timeout=limit):
+            for line in process.stdout:
                 yield json.loads(line)
             if process.wait():
-                yield {"end": f"exit code {process.returncode}: {process.stderr.read()[-2000:]}"}
-        except queue.Empty:
-            yield {"end": "timeout"}
+                errors.seek(0)
+                yield {"end": f"exit code {process.returncode}: {errors.read()[-2000:]}"}
         finally:
             process.kill()
             process.wait()
-
-
-def _read(stream, lines: queue.Queue) -> None:
-    for line in stream:
-        lines.put(line)
-    lines.put("")
 
 
 def copied(folder: Path) -> Path:
@@ -129,61 +112,63 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def table(reports: list[Report]) -> str:
-    """The reports as text, with a line for all."""
-    lines = [f"{'file':28}" + "".join(f"{name:>7}" for name in OUTCOMES) + "  whole"]
-    for report in reports:
-        lines.append(_line(report.file, report) + (f"  {report.error}" if report.error else ""))
-    everything = Report("all", [row for report in reports for row in report.rows])
-    return "\n".join([*lines, _line("all", everything)])
+HEAD = f"{'file':28}" + "".join(f"{name:>7}" for name in OUTCOMES) + "  whole"
 
 
-def _line(name: str, report: Report) -> str:
+def line(report: Report) -> str:
+    """A report in one line."""
     whole, ran = report.whole()
     counts = "".join(f"{report.count(outcome):7}" for outcome in OUTCOMES)
-    return f"{name:28}{counts}  {100 * whole / max(ran, 1):4.0f}%"
+    error = f"  {report.error.splitlines()[-1]}" if report.error else ""
+    return f"{report.file:28}{counts}  {100 * whole / max(ran, 1):4.0f}%{error}"
 
 
-def _explanation(file: str, row: dict) -> str:
-    """What is wrong with a method, with the end of its traceback."""
-    if row["outcome"] in ("pass", "same", "skip"):
-        return ""
-    trace = row.get("internal") or row.get("details") or ""
-    end = "\n".join(trace.rstrip().splitlines()[-14:])
-    return (f"--- {row['outcome']}: {file} {row['name']}: "
-            f"{row.get('eager')} / {row.get('compiled')}\n{end}\n")  # fmt: skip
-
-
-def run(files: list[str], mode: str, jobs: int = 1, limit: float = 60, only: str = "") -> list:
-    """The reports of some files."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = copied(Path(scratch))
-        with ThreadPoolExecutor(jobs) as pool:
-            return list(pool.map(lambda file: check(file, folder, mode, limit, only), files))
+def explanation(report: Report) -> str:
+    """What is wrong with the methods of a file, with the ends of the tracebacks."""
+    texts = []
+    for row in report.rows:
+        if row["outcome"] in ("wrong", "crash", "slow"):
+            lines = (row["internal"] or row["details"]).rstrip().splitlines()
+            # Stacks of processes that end begin with what was called last.
+            end = "\n".join(lines[:14] if row["compiled"] in ("slow", "died") else lines[-14:])
+            texts.append(f"--- {row['outcome']}: {report.file} {row['name']}: "
+                         f"{row['eager']} / {row['compiled']}\n{end}\n")  # fmt: skip
+    return "".join(texts)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", help="names of test files; all by default")
-    parser.add_argument("--quick", action="store_true", help="the files of the test command")
+    parser.add_argument("names", nargs="*", help="test files, or methods of them: by default all "
+                        "files; test_list.ListTest.test_init")  # fmt: skip
     parser.add_argument("--mode", choices=("traced", "eager"), default="traced",
                         help="whether assertions are traced or break the graph")  # fmt: skip
-    parser.add_argument("--json", help="a file to write everything to")
+    parser.add_argument("--json", type=Path, help="a file with everything, written as files end")
+    parser.add_argument("--resume", action="store_true", help="keep what the JSON file has already")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", default="", help="only methods with this in their name")
-    parser.add_argument("--limit", type=float, default=60, help="seconds per method")
+    parser.add_argument("--limit", type=float, default=15, help="seconds per method")
     parser.add_argument("-v", "--verbose", action="store_true", help="print what is wrong")
     args = parser.parse_args()
-    files = args.files or (QUICK if args.quick else FILES)
-    reports = run(files, args.mode, args.jobs, args.limit, args.only)
-    if args.verbose:
-        for report in reports:
-            print("".join(_explanation(report.file, row) for row in report.rows))
-    print(table(reports))
-    reasons = Counter(b.partition(":")[0] for r in reports for row in r.rows for b in row["breaks"])
+    done: dict[str, Report] = {}
+    if args.resume and args.json.exists():
+        done = {each["file"]: Report(**each) for each in json.loads(args.json.read_text())}
+    wanted = [name for name in args.names or FILES if name not in done]
+    print(HEAD, flush=True)
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(args.jobs) as pool:
+        folder = copied(Path(scratch))
+        jobs = [pool.submit(check, [name], folder, args.mode, args.limit) for name in wanted]
+        for job in as_completed(jobs):
+            for report in job.result():
+                done[report.file] = report
+                print(line(report), flush=True)
+                if args.verbose:
+                    print(explanation(report), end="", flush=True)
+            if args.json:
+                everything = [asdict(report) for report in done.values()]
+                args.json.write_text(json.dumps(everything, indent=1))
+    rows = [row for report in done.values() for row in report.rows]
+    print(line(Report("all", rows)))
+    reasons = Counter(reason for row in rows for reason in row.get("breaks", ()))
     print("breaks:", ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()))
-    if args.json:
-        Path(args.json).write_text(json.dumps([asdict(report) for report in reports], indent=1))
 
 
 if __name__ == "__main__":

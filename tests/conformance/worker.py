@@ -1,45 +1,52 @@
-"""Runs the methods of one of CPython's test files, each as plain Python and compiled.
+"""Runs test methods of CPython's own test files, each as plain Python and compiled.
 
-    python worker.py FOLDER MODULE MODE [SKIP]
+    python worker.py FOLDER MODE LIMIT NAME...
 
 FOLDER holds a copy of the package `test`, so that its code counts as a user's. MODE is "traced"
-(assertions are inlined) or "eager" (each one breaks the graph, and sees the real values). The first
-SKIP methods are left out. Prints a JSON line before and after each method on the real stdout.
+(assertions are inlined) or "eager" (each one breaks the graph, and sees the real values). NAME is a
+file, or a method of one: `test_list`, `test_list.ListTest.test_init`. Methods run in children of
+this process: they may crash, or take more than LIMIT seconds. Prints a JSON line for each on the
+real stdout.
 """
 
+import faulthandler
 import gc
 import json
 import os
 import random
 import sys
+import tempfile
 import time
 import types
 import unittest
 import warnings
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import aotdyn
+from aotdyn import policy
+from aotdyn.runtime import logs, recorder
 
 
 @dataclass
-class Row:
-    """What came of one method. eager, compiled: "ok", "skip", or what failed. breaks: reasons."""
+class Run:
+    """One run of a method. result: "ok", "skip", or "failed: " and what. internal: a failure of
+    the tracer. breaks: reasons. places: where they are, and the details."""
 
-    name: str
-    eager: str = ""
-    compiled: str = ""
+    result: str = ""
     details: str = ""
-    again: str = ""
     internal: str = ""
-    breaks: list[str] = field(default_factory=list)
     variants: int = 0
-    seconds: list[float] = field(default_factory=list)
+    breaks: list[str] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 class Collector:
     """A recorder that counts variants and keeps the reasons of breaks."""
 
-    def __init__(self):
-        self.variants = 0
-        self.breaks: list[str] = []
+    def __init__(self, run: Run):
+        self.run = run
 
     def graph(self, graph) -> None:
         """Nothing about graphs is counted."""
@@ -47,102 +54,160 @@ class Collector:
     def example(self, graph, symbols) -> None:
         """Nothing about graphs is counted."""
 
+    def hits(self, variant, count) -> None:
+        """Nor how often a variant is used."""
+
     def variant(self, variant) -> None:
-        self.variants += 1
+        self.run.variants += 1
         if variant.breaks is not None:
-            self.breaks.append(f"{variant.breaks.reason}: {variant.breaks.detail}")
+            place = variant.breaks.stack[-1] if variant.breaks.stack else ""
+            self.run.breaks.append(variant.breaks.reason)
+            self.run.places.append(f"{variant.breaks.reason}: {variant.breaks.detail} @ {place}")
 
     def obstacle(self, obstacle) -> None:
-        self.breaks.append(f"skipped: {obstacle.reason}")
+        self.run.breaks.append(f"skipped: {obstacle.reason.partition(':')[0]}")
+        self.run.places.append(f"skipped: {obstacle}")
 
 
-def methods(suite) -> list[unittest.TestCase]:
+def methods(suite) -> Iterator[unittest.TestCase]:
     """The test methods of a suite, in order; no doctests, no coroutines."""
-    found = []
     for test in suite:
         if isinstance(test, unittest.TestSuite):
-            found += methods(test)
+            yield from methods(test)
         elif isinstance(test, unittest.IsolatedAsyncioTestCase):
             continue
         elif isinstance(getattr(type(test), test._testMethodName, None), types.FunctionType):
-            found.append(test)
-    return found
+            yield test
+        elif isinstance(test, unittest.loader._FailedTest):
+            raise test._exception
 
 
-def run(cls: type, name: str, compile_) -> tuple[str, str, float]:
-    """Runs a method with its fixtures: what came of it, the traceback, and the seconds."""
+def run(test: unittest.TestCase, compiled: bool) -> Run:
+    """Runs a method with its fixtures."""
+    found = Run()
+    cls, name = type(test), test._testMethodName
     case = cls(name)
-    if compile_ is not None:
-        setattr(case, name, types.MethodType(compile_(getattr(cls, name)), case))
+    if compiled:
+        function = aotdyn.compile(backend="eager")(getattr(cls, name))
+        setattr(case, name, types.MethodType(function, case))
     result = unittest.TestResult()
     random.seed(0)
     start = time.perf_counter()
     with warnings.catch_warnings():
         unittest.TestSuite([case]).run(result)
-    seconds = time.perf_counter() - start
+    found.seconds = time.perf_counter() - start
     problems = [text for _, text in (*result.errors, *result.failures)]
     if problems:
         kinds = sorted({text.strip().splitlines()[-1].partition(":")[0] for text in problems})
-        return "failed: " + ", ".join(kinds), "\n".join(problems), seconds
-    if result.unexpectedSuccesses:
-        return "unexpected success", "", seconds
-    return "skip" if result.skipped or not result.testsRun else "ok", "", seconds
+        found.result, found.details = "failed: " + ", ".join(kinds), "\n".join(problems)
+    elif result.unexpectedSuccesses:
+        found.result = "failed: unexpected success"
+    else:
+        found.result = "skip" if result.skipped or not result.testsRun else "ok"
+    return found
 
 
-def measure(cls: type, name: str) -> Row:
-    """One method, as plain Python and compiled; where they differ, as plain Python again."""
-    import aotdyn
-    from aotdyn.runtime import logs, recorder
-
-    row = Row(f"{cls.__qualname__}.{name}")
-    row.eager, _, seconds = run(cls, name, None)
-    row.seconds.append(seconds)
-    if row.eager == "skip":
-        return row
-    collector, internal = Collector(), []
+def run_compiled(test: unittest.TestCase) -> Run:
+    """Runs a method compiled, with what the tracer had to say."""
+    seen, internal = Run(), []
 
     def sink(category: str, text: str) -> None:
         if category == "trace" and text.startswith("Traceback"):
             internal.append(text)
 
+    collector = Collector(seen)
     recorder.start(collector)
     logs.sinks.append(sink)
     try:
-        row.compiled, row.details, seconds = run(cls, name, aotdyn.compile(backend="eager"))
+        found = run(test, compiled=True)
     finally:
         recorder.stop(collector)
         logs.sinks.remove(sink)
-    row.seconds.append(seconds)
-    row.variants, row.breaks = collector.variants, collector.breaks
-    row.internal = internal[0] if internal else ""
-    if row.compiled != row.eager:
-        row.again = run(cls, name, None)[0]
-    return row
+    found.variants, found.breaks, found.places = seen.variants, seen.breaks, seen.places
+    found.internal = internal[0] if internal else ""
+    return found
+
+
+def measure(test: unittest.TestCase) -> dict:
+    """A method as plain Python and compiled; where they differ, as plain Python again."""
+    plain = run(test, compiled=False)
+    row = {"eager": plain.result, "again": "", "seconds": [plain.seconds]}
+    if plain.result == "skip":
+        return row
+    found = run_compiled(test)
+    row["seconds"].append(found.seconds)
+    if found.result != plain.result:
+        row["again"] = run(test, compiled=False).result
+    return {**row, "compiled": found.result, "details": found.details, "internal": found.internal,
+            "variants": found.variants, "breaks": found.breaks, "places": found.places}  # fmt: skip
+
+
+def rows(tests: list[unittest.TestCase], limit: float) -> Iterator[dict]:
+    """What comes of each method, in order. They run in one child of this process up to the first
+    that kills it or takes too long, and the rest in another one."""
+    done = 0
+    while done < len(tests):
+        receive, send = os.pipe()
+        with tempfile.TemporaryFile("w+") as trace:
+            child = os.fork()
+            if child == 0:
+                os.close(receive)
+                _run_rest(tests[done:], limit, send, trace)
+            os.close(send)
+            with os.fdopen(receive) as answers:
+                for answer in answers:
+                    yield {**_EMPTY, "name": _name(tests[done]), **json.loads(answer)}
+                    done += 1
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if status != 0:
+                trace.seek(0)
+                end = trace.read()
+                result = "slow" if "Timeout" in end else "died"
+                yield {**_EMPTY, "name": _name(tests[done]), "compiled": result,
+                       "details": f"exit code {status}\n{end}"}  # fmt: skip
+                done += 1
+
+
+_EMPTY: dict = {"eager": "", "again": "", "seconds": [], "compiled": "", "details": "",
+                "internal": "", "variants": 0, "breaks": [], "places": []}  # fmt: skip
+
+
+def _name(test: unittest.TestCase) -> str:
+    return f"{type(test).__qualname__}.{test._testMethodName}"
+
+
+def _run_rest(tests: list, limit: float, send: int, trace) -> None:
+    """In the child: a line for each method; ends the process."""
+    with os.fdopen(send, "w") as answers:
+        for test in tests:
+            # Says where it stands when time is over, or when it dies.
+            faulthandler.dump_traceback_later(limit, exit=True, file=trace)
+            faulthandler.enable(trace)
+            print(json.dumps(measure(test)), file=answers, flush=True)
+            gc.collect()
+    os._exit(0)
 
 
 def main() -> None:
-    folder, module, mode, *rest = sys.argv[1:]
-    skip = int(rest[0]) if rest else 0
+    folder, mode, limit, *names = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w")
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     sys.path.insert(0, folder)
-    import aotdyn  # noqa: F401
-    from aotdyn import policy
-
     if mode == "traced":
         policy._TRACED_STDLIB.add("unittest")
-    suite = unittest.defaultTestLoader.loadTestsFromName(f"test.{module}")
-    tests = methods(suite)
-    if len(rest) > 1:
-        tests = [test for test in tests if rest[1] in test.id()]
-    print(json.dumps({"count": len(tests)}), file=out, flush=True)
-    for test in tests[skip:]:
-        print(json.dumps({"start": test.id()}), file=out, flush=True)
-        row = measure(type(test), test._testMethodName)
-        print(json.dumps({"row": asdict(row)}), file=out, flush=True)
+        # `assertRaises` clears the frames of an exception. Traced ones have no frame.
+        unittest.case.traceback.clear_frames = lambda tb: None
+    for name in names:
+        tests = list(methods(unittest.defaultTestLoader.loadTestsFromName(f"test.{name}")))
+        print(json.dumps({"file": name, "count": len(tests)}), file=out, flush=True)
+        # The tracer is loaded here once, and not in each child.
+        aotdyn.compile(lambda: None, backend="eager")()
         gc.collect()
+        gc.freeze()
+        for row in rows(tests, float(limit)):
+            print(json.dumps({"file": name, "row": row}), file=out, flush=True)
 
 
 if __name__ == "__main__":

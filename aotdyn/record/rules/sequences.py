@@ -1,6 +1,8 @@
 """Lists, tuples, ranges and slices."""
 
+import ctypes
 import operator
+import sys
 
 import torch
 
@@ -19,6 +21,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from ..wrap import require_few
 from .table import rule
 
 NONE = Constant(None)
@@ -40,14 +43,27 @@ def _index(t, self: Variable, key: Variable):
     if isinstance(key, ObjectVariable) and hasattr(key.type, "__index__"):
         key = t.realize(apply(t, operator.index, [key]))
     if isinstance(key, SliceVariable):
-        return slice(*(t.constant(_bound(t, part)) for part in key.items))
+        return _slice(t, key)
     known = isinstance(key, Constant | Symbolic | Known | ObjectVariable | Sequence)
     if known and not hasattr(key.type, "__index__"):
         t.raise_exception(
             TypeError,
             f"{self.type.__name__} indices must be integers or slices, not {key.type.__name__}",
         )
-    return operator.index(t.constant(key))
+    index = operator.index(t.constant(key))
+    if abs(index) > sys.maxsize:
+        t.raise_exception(IndexError, "cannot fit 'int' into an index-sized integer")
+    return index
+
+
+def _slice(t, key: SliceVariable) -> slice:
+    """A slice that sequences take: of numbers, with a step other than 0."""
+    part = slice(*(t.constant(_bound(t, part)) for part in key.items))
+    try:
+        part.indices(0)
+    except (TypeError, ValueError) as error:
+        t.raise_exception(type(error), *error.args)
+    return part
 
 
 def _bound(t, part: Variable) -> Variable:
@@ -93,19 +109,28 @@ def text_slice(t, self, key):
 @rule((operator.setitem, list.__setitem__), ListVariable)
 def setitem(t, self, key, value):
     index = _index(t, self, key)
-    items = list(self.items)
     if isinstance(index, slice):
-        new = iterate(t, value)
+        new = _assigned(t, value)
+        items = list(self.items)
         try:
             items[index] = new
         except ValueError as error:
             t.raise_exception(ValueError, *error.args)
-    elif -len(items) <= index < len(items):
+    elif -len(self.items) <= index < len(self.items):
+        items = list(self.items)
         items[index] = value
     else:
         t.raise_exception(IndexError, "list assignment index out of range")
     t.effects.set_items(self, items)
     return NONE
+
+
+def _assigned(t, value: Variable) -> list[Variable]:
+    """What is assigned to a slice."""
+    value = t.realize(value)
+    if isinstance(value, Constant) and not hasattr(value.type, "__iter__"):
+        t.raise_exception(TypeError, "can only assign an iterable")
+    return iterate(t, value)
 
 
 @rule((operator.delitem, list.__delitem__), ListVariable)
@@ -150,7 +175,7 @@ def mul(t, self, count):
     count = _repetitions(t, count)
     if not isinstance(count, Constant | Symbolic):
         return NotImplemented
-    return _like(t, self, self.items * _count(t, self, count))
+    return _like(t, self, _repeated(t, self, count))
 
 
 def _repetitions(t, count: Variable) -> Variable:
@@ -159,17 +184,22 @@ def _repetitions(t, count: Variable) -> Variable:
     return count if hasattr(count.type, "__rmul__") else _bound(t, count)
 
 
-def _count(t, self: Sequence, count: Variable) -> int:
+def _repeated(t, self: Sequence, count: Variable) -> list[Variable]:
     times = t.constant(count)
     if not isinstance(times, int):
         name = type(times).__name__
         t.raise_exception(TypeError, f"can't multiply sequence by non-int of type {name!r}")
-    return times
+    if times > sys.maxsize:
+        t.raise_exception(OverflowError, "cannot fit 'int' into an index-sized integer")
+    if len(self.items) * max(times, 0) * ctypes.sizeof(ctypes.c_void_p) > sys.maxsize:
+        t.raise_exception(MemoryError)
+    require_few(len(self.items) * times)
+    return self.items * times
 
 
 @rule(operator.imul, ListVariable)
 def imul(t, self, count):
-    t.effects.set_items(self, self.items * _count(t, self, count))
+    t.effects.set_items(self, _repeated(t, self, _repetitions(t, count)))
     return self
 
 
@@ -177,7 +207,7 @@ def imul(t, self, count):
 def mul_reversed(t, self, other):
     other = t.realize(other)
     if isinstance(other, ListVariable | TupleVariable) and type(self.value) is int:
-        return _like(t, other, other.items * self.value)
+        return _like(t, other, _repeated(t, other, self))
     if isinstance(other, ObjectVariable) and self.type in (str, bytes):
         count = _repetitions(t, other)
         if count is not other:
@@ -197,14 +227,23 @@ def _compare_sequences(operation):
             return NotImplemented
         if equality and len(self.items) != len(other.items):
             return Constant(operation is operator.ne)
-        for left, right in zip(self.items, other.items, strict=False):
-            left, right = t.realize(left), t.realize(right)
-            if left is right or truth(t, apply(t, operator.eq, [left, right])):
-                continue
-            if equality:
-                return Constant(operation is operator.ne)
-            return apply(t, operation, [left, right])
-        return Constant(operation(len(self.items), len(other.items)))
+        position = 0
+        # `__eq__` of an item may change the lists.
+        while position < min(len(self.items), len(other.items)):
+            left, right = t.realize(self.items[position]), t.realize(other.items[position])
+            if not _same_or_equal(t, left, right):
+                break
+            position += 1
+        if position >= min(len(self.items), len(other.items)):
+            return Constant(operation(len(self.items), len(other.items)))
+        if equality:
+            return Constant(operation is operator.ne)
+        return apply(t, operation, [self.items[position], other.items[position]])
+
+
+def _same_or_equal(t, left: Variable, right: Variable) -> bool:
+    """Whether a container takes two values for the same."""
+    return left is right or truth(t, apply(t, operator.eq, [left, right]))
 
 
 for _operation in (
@@ -215,12 +254,7 @@ for _operation in (
 
 @rule((operator.contains, list.__contains__, tuple.__contains__), ListVariable, TupleVariable)
 def contains(t, self, item):
-    item = t.realize(item)
-    for each in self.items:
-        each = t.realize(each)
-        if each is item or truth(t, apply(t, operator.eq, [each, item])):
-            return Constant(True)
-    return Constant(False)
+    return Constant(find_item(t, self, item) is not None)
 
 
 # -- methods ------------------------------------------------------------
@@ -258,7 +292,7 @@ def extend(t, self, items):
 
 @rule(list.insert, ListVariable)
 def insert(t, self, index, item):
-    position = t.constant(_bound(t, index))
+    position = t.constant(apply(t, operator.index, [index]))
     t.effects.touch(self)
     self.items.insert(position, item)
     return NONE
@@ -266,7 +300,7 @@ def insert(t, self, index, item):
 
 @rule(list.pop, ListVariable)
 def pop(t, self, index=None):
-    position = -1 if index is None else t.constant(_bound(t, index))
+    position = -1 if index is None else t.constant(apply(t, operator.index, [index]))
     if not -len(self.items) <= position < len(self.items):
         t.raise_exception(IndexError, "pop index out of range" if self.items else
                           "pop from empty list")  # fmt: skip
@@ -280,7 +314,7 @@ def remove(t, self, item):
     if position is None:
         t.raise_exception(ValueError, "list.remove(x): x not in list")
     t.effects.touch(self)
-    del self.items[position]
+    del self.items[position : position + 1]
     return NONE
 
 
@@ -307,8 +341,10 @@ def find_item(
     """The position of an item that equals the given one, None if there is none."""
     item = t.realize(item)
     for position in range(*slice(start, stop).indices(len(self.items))):
-        each = t.realize(self.items[position])
-        if each is item or truth(t, apply(t, operator.eq, [each, item])):
+        if position >= len(self.items):
+            # `__eq__` of an item has removed some.
+            return None
+        if _same_or_equal(t, t.realize(self.items[position]), item):
             return position
     return None
 
@@ -321,48 +357,57 @@ def index(t, self, item, start=None, stop=None):
     if position is None:
         if isinstance(self, TupleVariable):
             t.raise_exception(ValueError, "tuple.index(x): x not in tuple")
-        t.raise_exception(ValueError, f"{t.constant(item)!r} is not in list")
+        t.raise_exception(ValueError, f"{t.constant(apply(t, repr, [item]))} is not in list")
     return Constant(position)
 
 
 @rule((list.count, tuple.count), Sequence)
 def count(t, self, item):
     item = t.realize(item)
-    found = 0
-    for each in self.items:
-        each = t.realize(each)
-        found += each is item or truth(t, apply(t, operator.eq, [each, item]))
+    position = found = 0
+    while position < len(self.items):
+        found += _same_or_equal(t, t.realize(self.items[position]), item)
+        position += 1
     return Constant(found)
 
 
+class _Sorted:
+    """An item and its key while they are sorted."""
+
+    __slots__ = ("t", "key", "item")
+
+    def __init__(self, t, key: Variable, item: Variable):
+        self.t = t
+        self.key = key
+        self.item = item
+
+    def __lt__(self, other: "_Sorted") -> bool:
+        return truth(self.t, apply(self.t, operator.lt, [self.key, other.key]))
+
+
 @rule(list.sort, ListVariable)
-def sort(t, self, key=None, reverse=None):
-    """A stable sort by comparison, as Python's: only `<` is asked for."""
+def sort(t, self, *, key=None, reverse=None):
+    """Python's own sort, which asks for `<` in an order that the program can see. It sees an empty
+    list meanwhile, and what has been sorted so far if a comparison raises."""
+    backwards = reverse is not None and t.constant(apply(t, operator.index, [reverse])) != 0
     items = [t.realize(item) for item in self.items]
-    keys = items
-    if key is not None and not (isinstance(t.realize(key), Constant)):
-        keys = [t.realize(call(t, key, [item])) for item in items]
-    backwards = reverse is not None and truth(t, reverse)
-    order = list(range(len(items)))
-    if backwards:
-        order.reverse()
-    order = _merge_sort(t, keys, order)
-    if backwards:
-        order.reverse()
-    t.effects.set_items(self, [items[i] for i in order])
+    t.effects.set_items(self, [])
+    hidden = self.items
+    pairs: list[_Sorted] = []
+    try:
+        if key is None or isinstance(t.realize(key), Constant):
+            pairs = [_Sorted(t, item, item) for item in items]
+        else:
+            pairs = [_Sorted(t, t.realize(call(t, key, [item])), item) for item in items]
+        pairs.sort(reverse=backwards)
+    except Raised:
+        t.effects.set_items(self, [pair.item for pair in pairs] or items)
+        raise
+    changed = self.items is not hidden or bool(hidden)
+    t.effects.set_items(self, [pair.item for pair in pairs])
+    if changed:
+        t.raise_exception(ValueError, "list modified during sort")
     return NONE
-
-
-def _merge_sort(t, keys: list[Variable], order: list[int]) -> list[int]:
-    if len(order) < 2:
-        return order
-    middle = len(order) // 2
-    left, right = _merge_sort(t, keys, order[:middle]), _merge_sort(t, keys, order[middle:])
-    merged: list[int] = []
-    while left and right:
-        later = truth(t, apply(t, operator.lt, [keys[right[0]], keys[left[0]]]))
-        merged.append(right.pop(0) if later else left.pop(0))
-    return merged + left + right
 
 
 # -- making ------------------------------------------------------------

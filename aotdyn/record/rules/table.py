@@ -40,12 +40,20 @@ class Rule:
             self.most = float("inf")
         self.after: Rule | None = None
 
+    def misfit(self, args: list[Variable], kwargs: dict[str, Variable]) -> str:
+        """Why the rule does not take these arguments, "" if it does."""
+        if not kwargs and self.least <= len(args) <= self.most:
+            return ""
+        try:
+            self.signature.bind(None, *args, **kwargs)
+        except TypeError as error:
+            return str(error)
+        return ""
+
     def __call__(self, t, args: list[Variable], kwargs: dict[str, Variable]):
-        if kwargs or not self.least <= len(args) <= self.most:
-            try:
-                self.signature.bind(t, *args, **kwargs)
-            except TypeError as error:
-                raise GraphBreak("bad_arguments", str(error)) from None
+        misfit = self.misfit(args, kwargs)
+        if misfit:
+            raise GraphBreak("bad_arguments", misfit)
         result = self.function(t, *args, **kwargs)
         if result is NotImplemented and self.after is not None:
             return self.after(t, args, kwargs)

@@ -8,45 +8,11 @@ Prints every program that differs. Nothing is shrunk: that is what `test_random_
 import argparse
 import multiprocessing
 import os
-import random
 import time
 
 os.environ.setdefault("AOTDYN_STRICT", "1")
 
-import torch  # noqa: E402
-
-from .compare import Case, check  # noqa: E402
-from .grammar import Writer  # noqa: E402
-
-
-class Seeded:
-    """Choices from a seed."""
-
-    def __init__(self, seed: int):
-        self.random = random.Random(seed)
-
-    def below(self, count: int) -> int:
-        return self.random.randrange(count)
-
-
-def case_of(seed: int) -> Case:
-    """The program with a seed."""
-    choices = Seeded(seed)
-    text = Writer(choices).program()
-    every = choices.below(6) == 0 and 1 + choices.below(30)
-    return Case(text, (choices.below(1000), choices.below(1000)), int(every))
-
-
-def run_chunk(seeds: range) -> list[tuple[int, str]]:
-    """The programs that differ, with what differs."""
-    torch.set_num_threads(1)
-    found = []
-    for seed in seeds:
-        try:
-            check(case_of(seed))
-        except Exception as error:
-            found.append((seed, f"{type(error).__name__}: {error}"))
-    return found
+from .seeded import case_of, run_chunk  # noqa: E402
 
 
 def main() -> None:
@@ -61,14 +27,14 @@ def main() -> None:
         return
     seeds = range(args.seed, args.seed + args.count)
     # A process keeps the code of all programs it has run: each runs some hundred.
-    chunks = [seeds[at : at + 250] for at in range(0, len(seeds), 250)]
+    chunks = [seeds[at : at + 100] for at in range(0, len(seeds), 100)]
     start, bad = time.perf_counter(), 0
-    with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=4) as pool:
+    with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=8) as pool:
         for number, found in enumerate(pool.imap(run_chunk, chunks), 1):
             for seed, text in found:
                 print(f"=== seed {seed}: {text}\n", flush=True)
             bad += len(found)
-            print(f"{min(number * 250, len(seeds))} programs, {bad} differ, "
+            print(f"{min(number * 100, len(seeds))} programs, {bad} differ, "
                   f"{time.perf_counter() - start:.0f} s", flush=True)  # fmt: skip
 
 
