@@ -112,6 +112,13 @@ def sees_lifetimes(code: CodeType) -> bool:
     return not _WEAK_NAMES.isdisjoint(code.co_names)
 
 
+def counts_references(code: CodeType) -> bool:
+    """Whether code looks at what keeps objects alive: references are counted, or garbage is
+    collected and weak references tell of it. Whatever runs a part of a frame holds its values."""
+    names = code.co_names
+    return "getrefcount" in names or "collect" in names and sees_lifetimes(code)
+
+
 def is_worth_an_entry(code: CodeType) -> bool:
     """Whether a frame that eager code calls is traced as an entry of its own.
 

@@ -24,6 +24,7 @@ from .members import (
     member,
     member_raw,
     no_attribute,
+    static_lookup,
     takes_stores,
 )
 from .operation import apply, call, call_method
@@ -62,6 +63,9 @@ def find_attribute(t, self: ObjectVariable, name: str) -> Variable:
     """`self.name`. Raises Raised(AttributeError) where there is none."""
     cls = self.cls
     if name == "__class__":
+        if static_lookup(cls, name)[1] is not object:
+            # Read from the class it would be the metaclass.
+            raise GraphBreak("attribute", f"{cls.__qualname__}.__class__")
         return Known(cls, Bound(t.references.to(cls)))
     getter = cls.__getattribute__
     if isinstance(getter, types.FunctionType):
@@ -186,6 +190,8 @@ def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variab
     if isinstance(value, classmethod):
         function = function_of(t, value, owner, cls, name, "__func__")
         return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
+    if isinstance(value, types.ClassMethodDescriptorType):
+        return Known(getattr(cls, name), Attribute(Bound(t.references.to(cls)), name))
     if isinstance(value, C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
         reference = t.references_to(value)
         if reference is None:

@@ -185,6 +185,15 @@ class BodyWriter:
 # -- what rebuilding and writing back share ------------------------------------------------
 
 
+def require_same_hashes(keys: Any, origin: int) -> None:
+    """Raises GraphBreak where a key of a table would have another place now."""
+    for key in keys:
+        if type(key) is tuple:
+            require_same_hashes(key, origin)
+        elif hasattr(key, "require_unchanged"):
+            key.require_unchanged(origin)
+
+
 def dict_base(cls: type) -> Import:
     """The class of C whose methods change instances of a subclass of dict as they are."""
     if issubclass(cls, OrderedDict):

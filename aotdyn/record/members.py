@@ -59,6 +59,9 @@ def member(t, cls: type, name: str, value: Any) -> Variable:
 def function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) -> FunctionVariable:
     """The function inside a property, classmethod or staticmethod of a class; guarded."""
     function = getattr(holder, part)
+    if hasattr(type(function), "__get__") and not isinstance(function, types.FunctionType):
+        # A class method of a descriptor, such as a property of the class.
+        raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
     made = t.made_as(function)
     if made is not None:
         return made

@@ -72,8 +72,6 @@ INPLACE_METHODS: dict[Any, tuple[str, Any]] = {
                  "rshift", "xor", "and_", "or_")
 }  # fmt: skip
 
-_OVERLOADED = {*BINARY_METHODS, *INPLACE_METHODS}
-
 UNARY_METHODS: dict[Any, str] = {
     operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__",
     abs: "__abs__", len: "__len__", operator.getitem: "__getitem__", reversed: "__reversed__",
@@ -93,6 +91,8 @@ SYMBOLIC = {
     math.trunc,
     torch.sym_not, torch.sym_ite, torch.sym_sum,
 }  # fmt: skip
+
+_OF_NUMBERS = {*BINARY_METHODS, operator.neg, operator.pos, abs} - {operator.and_, operator.or_}
 
 
 def apply(
@@ -130,18 +130,40 @@ def apply(
         folded = fold(t, operation, args, kwargs)
         if folded is not None:
             return folded
-    if _has_object(args) and operation in _OVERLOADED:
+    of_object = any(isinstance(arg, ObjectVariable) for arg in args)
+    if of_object:
         # A tensor gives way to the reflected method of an object that it does not know.
         result = special(t, operation, args)
         if result is not None:
             return result
-    if any(isinstance(arg, ObjectVariable) for arg in args):
+    if goes_to_graph(t, operation, args, kwargs):
+        numbers = _without_truths(t, operation, args)
+        if numbers is not args:
+            return apply(t, operation, numbers, kwargs)
+        return t.graph.call(operation, args, kwargs)
+    if not of_object:
         result = special(t, operation, args)
         if result is not None:
             return result
-    if goes_to_graph(t, operation, args, kwargs):
-        return t.graph.call(operation, args, kwargs)
     return _by_protocol(t, operation, args, kwargs)
+
+
+def _without_truths(t, operation: Any, args: list[Variable]) -> list[Variable]:
+    """The operands of an operator on symbolic numbers, with truth values as the numbers that they
+    are: algebra does not mix the two. The same list where there are none."""
+    if operation not in _OF_NUMBERS or not any(isinstance(arg, Symbolic) for arg in args):
+        return args
+    if not any(arg.type is bool for arg in args if isinstance(arg, Symbolic | Constant)):
+        return args
+    return [_as_whole(t, arg) for arg in args]
+
+
+def _as_whole(t, value: Variable) -> Variable:
+    if isinstance(value, Symbolic) and value.type is bool:
+        return Constant(int(t.shapes.decide(value)))
+    if isinstance(value, Constant) and value.type is bool:
+        return Constant(int(value.value))
+    return value
 
 
 def _replacement(t, operation: Any, args: list[Variable]) -> Callable[[], Variable] | None:
@@ -180,17 +202,8 @@ def _is_unknown(operation: Any) -> bool:
     return not (is_graph_operation(operation) or is_factory(operation))
 
 
-def _has_object(args: list[Variable]) -> bool:
-    return any(type(arg) is ObjectVariable for arg in args) and not any(
-        hasattr(arg.type, "__torch_function__") for arg in args if type(arg) is ObjectVariable
-    )
-
-
 def _by_protocol(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable:
-    """User classes, symbols that must become constants, Python functions; else a break."""
-    result = special(t, operation, args)
-    if result is not None:
-        return result
+    """Symbols that must become constants, Python functions, objects as numbers; else a break."""
     if any(isinstance(arg, Symbolic) for arg in (*args, *kwargs.values())) and (
         operation in FOLDABLE or find(operation, Constant(0)) is not None
     ):
@@ -258,7 +271,9 @@ def refuse_types(t, operation: Any, args: list[Variable]) -> None:
     try:
         operation(*values)
     except TypeError as error:
-        raise Raised(t.exception(TypeError, *error.args)) from None
+        raised = Raised(t.exception(TypeError, *error.args))
+        raised.refused = tuple(args)
+        raise raised from None
     except Exception:
         return
 
@@ -412,8 +427,10 @@ def _inplace(t, operation: Any, left: Variable, right: Variable) -> Variable | N
             return result
     try:
         return apply(t, plain_operator, [left, right])
-    except Raised:
-        refuse_types(t, operation, [left, right])
+    except Raised as raised:
+        if raised.refused == (left, right):
+            # Python names the operator that the program has used.
+            refuse_types(t, operation, [left, right])
         raise
 
 
@@ -421,22 +438,28 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     """`left OP right`, with the reflected method tried first where CPython does so."""
     name, reflected = BINARY_METHODS[operation]
     tries = []
-    if isinstance(left, ObjectVariable) and has_special(t, left, name):
+    if isinstance(left, ObjectVariable) and _defines(t, left, operation, name):
         tries.append((left, name, right))
-    if isinstance(right, ObjectVariable) and reflected and has_special(t, right, reflected):
-        attempt = (right, reflected, left)
+    if isinstance(right, ObjectVariable) and reflected and _defines(t, right, operation, reflected):
         newer = right.type is not left.type and issubclass(right.type, left.type)
-        same = right.type is left.type and operation not in _COMPARISONS
-        if newer and getattr(right.type, reflected) is not getattr(left.type, reflected, None):
-            tries.insert(0, attempt)
-        elif not same:
-            tries.append(attempt)
+        if operation not in _COMPARISONS:
+            newer = newer and getattr(right.type, reflected) is not getattr(
+                left.type, reflected, None
+            )
+        if newer:
+            tries.insert(0, (right, reflected, left))
+        elif right.type is not left.type or operation in _COMPARISONS:
+            tries.append((right, reflected, left))
     for self_, method, other in tries:
+        if operation is operator.ne and not has_special(t, self_, "__ne__"):
+            # What `object` derives from `__eq__`.
+            result = call_method(t, self_, "__eq__", [other], on_class=True)
+            if not _not_implemented(t, result):
+                return apply(t, operator.not_, [result])
+            continue
         result = call_method(t, self_, method, [other], on_class=True)
         if not _not_implemented(t, result):
             return result
-    if operation is operator.ne and _derives_ne(t, left):
-        return apply(t, operator.not_, [apply(t, operator.eq, [left, right])])
     if operation in (operator.eq, operator.ne) and (
         isinstance(left, ObjectVariable) or isinstance(right, ObjectVariable)
     ):
@@ -445,13 +468,10 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     return None
 
 
-def _derives_ne(t, left: Variable) -> bool:
-    """Whether `left != right` is `not left == right`: the class defines only `__eq__`."""
-    return (
-        isinstance(left, ObjectVariable)
-        and not has_special(t, left, "__ne__")
-        and has_special(t, left, "__eq__")
-    )
+def _defines(t, value: ObjectVariable, operation: Any, name: str) -> bool:
+    """Whether the class of an object has the method for an operator, or what it derives from."""
+    derived = operation is operator.ne and has_special(t, value, "__eq__")
+    return derived or has_special(t, value, name)
 
 
 def _not_implemented(t, value: Variable) -> bool:

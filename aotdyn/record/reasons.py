@@ -68,6 +68,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "an object with __del__ is made",
         "make it outside of the frame, or use a context manager",
     ),
+    "lifetimes": (
+        "the frame looks at what keeps objects alive",
+        "count references and collect garbage outside of what is compiled",
+    ),
     "hooks": ("the module has hooks that are not traced", "remove the hooks for the hot path"),
     # -- control flow ------------------------------------------------------------------------
     "exception": ("an exception leaves the frame", "the program raises here in Python as well"),

@@ -4,7 +4,7 @@ import inspect
 from types import FunctionType
 
 from ..package.reference import Import
-from .body import BodyWriter, dict_base, rebuilds, set_attribute
+from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attribute
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -103,6 +103,7 @@ def _list(w: BodyWriter, v: ListVariable) -> str:
 def _dict(w: BodyWriter, v: DictVariable) -> str:
     if v.cls is not dict:
         raise GraphBreak("reconstruct", v.cls.__qualname__, v.origin)
+    require_same_hashes(v.items, v.origin)
     name = w.bind("items", "{}")
     w.known(v, name)
     for key, item in v.items.values():
@@ -112,6 +113,7 @@ def _dict(w: BodyWriter, v: DictVariable) -> str:
 
 @rebuilds(SetVariable)
 def _set(w: BodyWriter, v: SetVariable) -> str:
+    require_same_hashes(v.items, v.origin)
     items = "".join(f"{w.value(item)}, " for item in v.items.values())
     return w.bind("members", f"{v.cls.__name__}(({items}))")
 

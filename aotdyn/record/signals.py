@@ -22,11 +22,13 @@ class GraphBreak(Signal):
 
 
 class Raised(Signal):
-    """The traced program raises. value: the exception as a Variable."""
+    """The traced program raises. value: the exception as a Variable. refused: the operands, where
+    an operator is not defined on their types."""
 
     def __init__(self, value):
         super().__init__(value)
         self.value = value
+        self.refused: tuple = ()
 
 
 class SkipFrame(Signal):

@@ -24,6 +24,7 @@ from ..package.replaced import replaced_methods
 from ..package.source import Local, Source
 from ..package.state import process_state
 from ..package.variant import Break, EntryKey, Variant
+from ..policy import counts_references
 from . import attributes, reasons, rebuild
 from .body import BodyWriter, Restart
 from .breaks import write_break, write_return
@@ -159,6 +160,8 @@ def trace_frame(request: Request) -> Traced:
     """
     if request.code.co_flags & _GENERATORS:
         raise SkipFrame("generator", request.code.co_name)
+    if request.point is None and counts_references(request.code):
+        raise SkipFrame("lifetimes", request.code.co_name)
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
         raise SkipFrame("mode", "")
     if torch._C._functorch.peek_interpreter_stack() is not None:

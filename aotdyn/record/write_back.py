@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..package.reference import Import
-from .body import BodyWriter, attribute_base, dict_base, set_attribute
+from .body import BodyWriter, attribute_base, dict_base, require_same_hashes, set_attribute
 from .variables import (
     DELETED,
     CellVariable,
@@ -54,6 +54,7 @@ def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
         # Without running methods that the class overrides.
         base = w.ref(dict_base(v.owner.cls))
         clear, remove, store = (f"{base}.{text}" for text in _MAPPING_WRITES)
+    require_same_hashes(v.items, v.origin)
     lines = []
     stored: set = set()
     for index, change in enumerate(v.changes):
@@ -84,6 +85,7 @@ def _removed_later(v: DictVariable, key: Any, index: int) -> bool:
 
 
 def _set_effect(w: BodyWriter, v: SetVariable, target: str) -> list[str]:
+    require_same_hashes(v.items, v.origin)
     items = "".join(f"{w.value(item)}, " for item in v.items.values())
     return [f"{target}.clear(); {target}.update(({items}))"]
 

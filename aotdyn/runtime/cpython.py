@@ -136,7 +136,7 @@ def _step_code(code: CodeType, point: Point) -> CodeType:
         (end, op, arg) for start, end, op, arg in _instructions(code.co_code)
         if start >= point.offset and op not in _CALL_PREFIX
     )  # fmt: skip
-    prefix, constants = _resume_prefix(code, point), _prefix_consts(code, point)
+    prefix, constants = _resume_prefix(code, point) + _making(code), _prefix_consts(code, point)
     end_of, step = len(constants), code.co_code[point.offset : end]
     change = _STEPS.get(opname[op])
     if change is not None:
@@ -155,6 +155,13 @@ def _step_code(code: CodeType, point: Point) -> CodeType:
         co_linetable=_first_line(entry) + _no_line(len(prefix) // 2 - entry) + line,
         co_exceptiontable=b"",
     )
+
+
+def _making(code: CodeType) -> bytes:
+    """Instructions that make the cells, jumped over: `locals()` looks for them before the present
+    one to learn whether a slot holds a cell or a value that is one."""
+    making = b"".join(_op("MAKE_CELL", slot) for slot in _cell_slots(code))
+    return _op("JUMP_FORWARD", len(making) // 2) + making if making else b""
 
 
 def _spread_step(name: str, count: Callable[[int], int]) -> Callable[[int, int], bytes]:

@@ -1,6 +1,6 @@
 """Conformance with CPython's own tests of the language:
 
-    python tests/conformance/run.py [--mode traced|eager] [--json FILE] [--resume] [--jobs N] [NAME ...]
+    python tests/conformance/run.py [--mode eager] [--json FILE] [--resume] [--jobs N] [NAME ...]
 
 Each test method runs as plain Python and compiled with `backend="eager"`, each file in a process of
 its own. A line for each file as it ends: passed; the same failure as plain Python; wrong (another

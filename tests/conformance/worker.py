@@ -9,6 +9,7 @@ this process: they may crash, or take more than LIMIT seconds. Prints a JSON lin
 real stdout.
 """
 
+import doctest
 import faulthandler
 import gc
 import json
@@ -17,6 +18,7 @@ import random
 import sys
 import tempfile
 import time
+import traceback
 import types
 import unittest
 import warnings
@@ -74,7 +76,7 @@ def methods(suite) -> Iterator[unittest.TestCase]:
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from methods(test)
-        elif isinstance(test, unittest.IsolatedAsyncioTestCase):
+        elif isinstance(test, unittest.IsolatedAsyncioTestCase | doctest.DocTestCase):
             continue
         elif isinstance(getattr(type(test), test._testMethodName, None), types.FunctionType):
             yield test
@@ -183,7 +185,13 @@ def _run_rest(tests: list, limit: float, send: int, trace) -> None:
             # Says where it stands when time is over, or when it dies.
             faulthandler.dump_traceback_later(limit, exit=True, file=trace)
             faulthandler.enable(trace)
-            print(json.dumps(measure(test)), file=answers, flush=True)
+            try:
+                row = measure(test)
+            except BaseException:
+                traceback.print_exc(file=trace)
+                trace.flush()
+                os._exit(2)
+            print(json.dumps(row), file=answers, flush=True)
             gc.collect()
     os._exit(0)
 

@@ -245,4 +245,16 @@ def p_suppress_kept(x):
     return k.__suppress_context__, repr(k.__context__), x
 
 
+@program()
+def p_parts_are_readonly(x):
+    group = ExceptionGroup("a", [ValueError(1)])
+    found = []
+    for name in ("message", "exceptions"):
+        try:
+            setattr(group, name, 3)
+        except AttributeError as error:
+            found.append(str(error))
+    return x + 1, found
+
+
 test_agrees = program.test()

@@ -714,4 +714,25 @@ def p_lookup(x):
         return (str(e), x)
 
 
+def fails():
+    raise ValueError(1)
+
+
+@program(breaks=None)
+def p_tracebacks_are_those_of_python(x):
+    try:
+        fails()
+    except ValueError as error:
+        kept = error
+    trace = kept.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    line = trace.tb_lineno - fails.__code__.co_firstlineno
+    try:
+        raise IndexError().with_traceback(kept.__traceback__)
+    except IndexError as error:
+        again = error.__traceback__.tb_next is kept.__traceback__
+    return line, again, x + 1
+
+
 test_agrees = program.test()

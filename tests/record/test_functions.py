@@ -801,4 +801,22 @@ def p_cell_contents(x):
     return (f.__closure__[0].cell_contents is x, x + 1)
 
 
+@program(breaks=None)
+def p_locals_shows_what_cells_hold(x):
+    n = 3
+    if n > 5:
+        unbound = 1
+
+    def inner(y):
+        def innermost():
+            return y + n, unbound
+
+        y += 3
+        found = dict(locals())
+        del found["innermost"]
+        return found
+
+    return inner(4), sorted(locals()), x + 1
+
+
 test_agrees = program.test()

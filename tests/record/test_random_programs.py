@@ -55,8 +55,8 @@ def test_compiled_and_plain_cannot_be_told_apart(part):
 
 def test_most_programs_end_without_an_error():
     """Otherwise they would test little."""
-    from tests.record.random_programs.seeded import case_of
     from tests.record.random_programs.compare import load, observe
+    from tests.record.random_programs.seeded import case_of
 
     errors = 0
     for seed in range(100):

@@ -25,6 +25,7 @@ from ..variables import (
     Constant,
     Known,
     MethodVariable,
+    SliceVariable,
     SuperVariable,
     TupleVariable,
     Variable,
@@ -172,6 +173,8 @@ def builtin_getattr(t, self, name, default=None):
     key = t.constant(name)
     if key == "__class__":
         return Known(self.type, Bound(t.references.to(self.type)))
+    if isinstance(self, SliceVariable) and key in ("start", "stop", "step"):
+        return self.items[("start", "stop", "step").index(key)]
     value, owner = lookup(t, self.type, key)
     if value is MISSING:
         if default is not None:

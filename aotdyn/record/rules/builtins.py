@@ -7,6 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, NoReturn
 
 from ...package.source import Bound
+from ..members import static_lookup
 from ..operation import advance, apply, call, call_method, has_special, is_refused, iterate, truth
 from ..references import ALIASES
 from ..signals import GraphBreak, Raised
@@ -75,7 +76,21 @@ def isinstance_(t, self, kinds):
         return Constant(isinstance(self.fake, classes) or issubclass(kind, classes))
     if isinstance(self, Known):
         return Constant(isinstance(self.value, classes))
-    return Constant(any(_is_instance(t, self, kind, cls) for cls in classes))
+    if any(_is_instance(t, self, kind, cls) for cls in classes):
+        return Constant(True)
+    if _tells_class(t, self):
+        told = t.realize(apply(t, getattr, [self, Constant("__class__")]))
+        if isinstance(told, Known) and isinstance(told.value, type) and told.value is not kind:
+            return Constant(_issubclass(t, told.value, classes))
+    return Constant(False)
+
+
+def _tells_class(t, value: Variable) -> bool:
+    """Whether an object may call itself an instance of another class than its own."""
+    return isinstance(value, ObjectVariable) and (
+        static_lookup(value.type, "__class__")[1] is not object
+        or has_special(t, value, "__getattribute__")
+    )
 
 
 def _issubclass(t, kind: type, classes: tuple[type, ...]) -> bool:
@@ -172,6 +187,8 @@ def super_(t, self=None, receiver=None):
 def _super_of(t, cls: type, receiver: Variable) -> Variable:
     of_class = isinstance(receiver, Known) and isinstance(receiver.value, type)
     if not issubclass(receiver.type, cls) and not (of_class and issubclass(receiver.value, cls)):
+        if _tells_class(t, receiver):
+            raise GraphBreak("unknown_call", "super() of an object that is no instance")
         told = "super(type, obj): obj must be an instance or subtype of type"
         t.raise_exception(TypeError, told)
     return t.new(SuperVariable(cls, receiver))

@@ -122,6 +122,7 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
     t.complete(members)
     names = {key: value for key, (_, value) in members.items.items()}
     names.setdefault("__module__", Constant(t.frame.globals.get("__name__")))
+    cell = names.pop("__classcell__", None)
     given = [t.realize(base) for base in t.realize(bases).items]
     if _bases(t, given) != tuple(base.value for base in given):
         t.raise_exception(TypeError, "type() doesn't support MRO entry resolution; "
@@ -129,6 +130,8 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
     made = make_class(t, type, t.constant(name), _bases(t, given), names)
     if made.late:
         _refuse(f"type() with a {names[next(iter(made.late))].describe()}")
+    if cell is not None and isinstance(t.realize(cell), CellVariable):
+        t.effects.set_cell(t.realize(cell), made)
     return made
 
 

@@ -7,7 +7,7 @@ from ..operation import iterate
 from ..polyfills import groups
 from ..signals import GraphBreak
 from ..variables import Constant, ExceptionVariable, GroupVariable, TupleVariable, Variable
-from .exceptions import construct_exception, exception_getattr
+from .exceptions import construct_exception, exception_getattr, set_
 from .table import rule
 
 
@@ -57,6 +57,13 @@ def _class_for(t, cls: type, errors: list[Variable]) -> type:
 
 
 CONSTRUCTORS[BaseExceptionGroup] = CONSTRUCTORS[ExceptionGroup] = construct_group
+
+
+@rule(setattr, GroupVariable)
+def set_part(t, self, name, value):
+    if t.constant(name) in ("message", "exceptions"):
+        t.raise_exception(AttributeError, "readonly attribute")
+    return set_(t, self, name, value)
 
 
 @rule(getattr, GroupVariable)

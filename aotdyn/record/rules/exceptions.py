@@ -85,6 +85,9 @@ def exception_getattr(t, self, name, default=None):
         return t.lazy(getattr(self.live, key), Attribute(self.source, key))
     if key == "__suppress_context__":
         return Constant(self.suppressed)
+    if key == "__traceback__":
+        # Only what Python itself raises has one.
+        raise GraphBreak("attribute", f"{self.cls.__qualname__}.__traceback__", self.origin)
     if key == "__cause__":
         return self.cause or Constant(None)
     if key == "__context__":
@@ -129,8 +132,11 @@ def set_plain(t, self, name, value):
 
 @rule(BaseException.with_traceback, ExceptionVariable)
 def with_traceback(t, self, traceback):
-    if self.live is not None:
+    traceback = t.realize(traceback)
+    if self.live is not None or not isinstance(traceback, Constant):
         raise GraphBreak("mutation", "the traceback of an exception")
+    if traceback.value is not None:
+        t.raise_exception(TypeError, "__traceback__ must be a traceback or None")
     return self
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..body import BodyWriter, rebuilds
 from ..operation import HASHED_KEYS, apply, call_method, has_special, key_of, truth
-from ..signals import GraphBreak
+from ..signals import GraphBreak, Raised
 from ..variables import (
     Constant,
     DictVariable,
@@ -47,7 +47,19 @@ class HashedKey:
             return False
         else:
             right = Constant(other)
-        return truth(self.t, apply(self.t, operator.eq, [self.variable, right]))
+        # How often, and of what, a table asks this is its own business.
+        with self.t.effects.only_own():
+            return truth(self.t, apply(self.t, operator.eq, [self.variable, right]))
+
+    def require_unchanged(self, origin: int) -> None:
+        """Raises GraphBreak where the object has another hash by now: a table that is made again
+        would be another one."""
+        try:
+            again = hashed_key(self.t, self.variable).value
+        except (Raised, GraphBreak):
+            again = None
+        if again != self.value or id(self.variable) in self.t.effects.changed:
+            raise GraphBreak("reconstruct", "a key whose hash has changed", origin)
 
 
 def hashed_key(t, value: ObjectVariable) -> HashedKey:
@@ -56,7 +68,8 @@ def hashed_key(t, value: ObjectVariable) -> HashedKey:
         t.raise_exception(TypeError, f"unhashable type: {value.type.__name__!r}")
     t.hashing += 1
     try:
-        found = t.realize(call_method(t, value, "__hash__", on_class=True))
+        with t.effects.only_own():
+            found = t.realize(call_method(t, value, "__hash__", on_class=True))
     finally:
         t.hashing -= 1
     return HashedKey(t, value, hash(t.constant(found)))

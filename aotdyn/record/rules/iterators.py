@@ -86,7 +86,9 @@ def iter_set(t, self):
         ordered = list(self.items.values())
     else:
         ordered = [self.items[value] for value in self.cls(values)]
-    return t.new(FixedIterator(self, ordered, len(ordered)))
+    made = t.new(FixedIterator(self, ordered, len(ordered)))
+    made.members = self.items
+    return made
 
 
 @rule(iter, Constant)
@@ -201,13 +203,18 @@ def advance_sequence(t, self):
 @advances(FixedIterator)
 def advance_fixed(t, self):
     source = self.of.of if isinstance(self.of, ViewVariable) else self.of
+    if self.ended:
+        return None
     is_table = isinstance(source, DictVariable | SetVariable) and self.size is not None
     if is_table and len(source.items) != self.size:
         kind = "dictionary" if isinstance(source, DictVariable) else "Set"
         # It stays that way, whatever the size becomes.
         self.size = -2
         t.raise_exception(RuntimeError, f"{kind} changed size during iteration")
+    if is_table:
+        _require_unmoved(self, source)
     if self.index >= len(self.values):
+        self.ended = True
         return None
     t.effects.count += 1
     self.index += 1
@@ -215,14 +222,21 @@ def advance_fixed(t, self):
     return value if self.view is None else _viewed(t, self, value)
 
 
+def _require_unmoved(self: FixedIterator, table: DictVariable | SetVariable) -> None:
+    """Where the entries of a table are decides what its iterators see when others take the place
+    of those that have been removed."""
+    if isinstance(table, SetVariable):
+        if self.members is not table.items:
+            raise GraphBreak("mutation", "a set changes as it is iterated", self.origin)
+        return
+    if any(change[0] != "set" for change in table.changes[self.seen :]):
+        raise GraphBreak("mutation", "the keys of a dict change as it is iterated", self.origin)
+    self.seen = len(table.changes)
+
+
 def _viewed(t, self: FixedIterator, key) -> Variable:
     """What a view gives for a key, as the dict is now."""
     view = self.view
-    if self.seen != len(view.of.changes):
-        keys = reversed(view.of.items) if self.backwards else view.of.items
-        if list(keys) != self.values:
-            raise GraphBreak("mutation", "the keys of a dict change as it is iterated", self.origin)
-        self.seen = len(view.of.changes)
     row = view.of.items[key]
     if view.kind == "items":
         return t.new(TupleVariable(row))

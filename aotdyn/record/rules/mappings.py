@@ -11,6 +11,7 @@ from ..variables import (
     MappingObject,
     ObjectVariable,
     ProxyVariable,
+    Sequence,
     SetVariable,
     Symbolic,
     TupleVariable,
@@ -223,6 +224,8 @@ def _equality(operation, wanted: bool):
     @rule(operation, SetVariable)
     def equal_set(t, self, other):
         other = t.realize(other)
+        if isinstance(other, ViewVariable):
+            return apply(t, operation, [other, self])
         if not isinstance(other, SetVariable):
             return NotImplemented if isinstance(other, ObjectVariable) else Constant(not wanted)
         return Constant((self.items.keys() == other.items.keys()) is wanted)
@@ -394,6 +397,8 @@ def _compare_sets(operation, method) -> None:
     @rule(operation, SetVariable)
     def compare(t, self, other):
         other = t.realize(other)
+        if isinstance(other, ViewVariable) and other.kind != "values":
+            other = _view_as_set(t, other)
         if not isinstance(other, SetVariable):
             return NotImplemented
         return Constant(operation(self.items.keys(), other.items.keys()))
@@ -445,15 +450,22 @@ _in_place(operator.isub, set.difference_update, operator.sub)
 _in_place(operator.ixor, set.symmetric_difference_update, operator.xor)
 
 
+# What a view without a comparison of its own is not equal to.
+_CONTAINERS = (Constant, Sequence, DictVariable, SetVariable, ViewVariable)
+
+
 def _compare_views(operation) -> None:
     @rule(operation, ViewVariable)
     def compare(t, self, other):
         other = t.realize(other)
-        if self.kind == "values" or not isinstance(other, SetVariable | ViewVariable):
+        is_set = isinstance(other, SetVariable) or (
+            isinstance(other, ViewVariable) and other.kind != "values"
+        )
+        if self.kind == "values" or not is_set:
+            if operation in (operator.eq, operator.ne) and isinstance(other, _CONTAINERS):
+                return Constant((self is other) is (operation is operator.eq))
             return NotImplemented
         if isinstance(other, ViewVariable):
-            if other.kind == "values":
-                return NotImplemented
             other = _view_as_set(t, other)
         return apply(t, operation, [_view_as_set(t, self), other])
 

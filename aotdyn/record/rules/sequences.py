@@ -385,14 +385,32 @@ class _Sorted:
         return truth(self.t, apply(self.t, operator.lt, [self.key, other.key]))
 
 
+class _Hidden(list):
+    """What the program sees of a list that is being sorted. changed: it has put something there."""
+
+    changed = False
+
+    def append(self, item) -> None:
+        self.changed = True
+        super().append(item)
+
+    def extend(self, items) -> None:
+        self.changed = True
+        super().extend(items)
+
+    def insert(self, place, item) -> None:
+        self.changed = True
+        super().insert(place, item)
+
+
 @rule(list.sort, ListVariable)
 def sort(t, self, *, key=None, reverse=None):
     """Python's own sort, which asks for `<` in an order that the program can see. It sees an empty
     list meanwhile, and what has been sorted so far if a comparison raises."""
     backwards = reverse is not None and t.constant(apply(t, operator.index, [reverse])) != 0
     items = [t.realize(item) for item in self.items]
-    t.effects.set_items(self, [])
-    hidden = self.items
+    hidden = _Hidden()
+    t.effects.set_items(self, hidden)
     pairs: list[_Sorted] = []
     try:
         if key is None or isinstance(t.realize(key), Constant):
@@ -403,7 +421,7 @@ def sort(t, self, *, key=None, reverse=None):
     except Raised:
         t.effects.set_items(self, [pair.item for pair in pairs] or items)
         raise
-    changed = self.items is not hidden or bool(hidden)
+    changed = self.items is not hidden or hidden.changed
     t.effects.set_items(self, [pair.item for pair in pairs])
     if changed:
         t.raise_exception(ValueError, "list modified during sort")

@@ -44,10 +44,12 @@ class SequenceIterator(IteratorVariable):
 class FixedIterator(IteratorVariable):
     """Over values that are fixed when it is made: keys, values or items of a dict, characters of
     a string, a set. of: what is iterated, to rebuild it. view: the view of a dict that gives the
-    items for the keys in `values`; seen: how many changes of the dict are known. backwards: it was
-    made by `reversed`."""
+    items for the keys in `values`; seen: how many changes of the dict are known; members: what the
+    set held. backwards: it was made by `reversed`. ended: it has said that nothing is left."""
 
-    __slots__ = ("of", "values", "index", "size", "view", "seen", "backwards")
+    __slots__ = (
+        "of", "values", "index", "size", "view", "seen", "members", "backwards", "ended",
+    )  # fmt: skip
 
     def __init__(
         self, of: Variable, values: list, size: int | None = None, backwards: bool = False
@@ -59,7 +61,9 @@ class FixedIterator(IteratorVariable):
         self.size = size
         self.view: Any = None
         self.seen = 0
+        self.members: dict | None = None
         self.backwards = backwards
+        self.ended = False
 
     @property
     def type(self) -> type:

@@ -1,0 +1,160 @@
+"""Special methods: which of two operands' is asked, None for what is not supported, what is derived
+from another one, and classes that tell another class than their own."""
+
+import torch
+
+from tests.record.programs import Programs
+
+program = Programs()
+
+
+def outcomes(*functions):
+    """What each gives, or says as it refuses."""
+    found = []
+    for function in functions:
+        try:
+            found.append(function())
+        except (TypeError, ValueError, AttributeError) as error:
+            found.append((type(error).__name__, str(error)))
+    return found
+
+
+class Nothing:
+    __add__ = __iter__ = __contains__ = __eq__ = __call__ = __len__ = __reversed__ = None
+
+
+@program(breaks=None)
+def p_none_says_that_there_is_no_method(x):
+    n = Nothing()
+
+    def in_place():
+        m = Nothing()
+        m += 1
+
+    return x + 1, outcomes(
+        lambda: n + 1, lambda: 1 + n, lambda: list(n), lambda: 1 in n, lambda: n == n,
+        lambda: n != 1, lambda: len(n), lambda: bool(n), lambda: hash(n), lambda: {n: 1},
+        lambda: reversed(n), in_place,
+    )  # fmt: skip
+
+
+class Left:
+    def __init__(self, log):
+        self.log = log
+
+    def __eq__(self, other):
+        self.log.append("Left.eq")
+        return NotImplemented
+
+    def __lt__(self, other):
+        self.log.append("Left.lt")
+        return NotImplemented
+
+    def __gt__(self, other):
+        self.log.append("Left.gt")
+        return NotImplemented
+
+    def __add__(self, other):
+        self.log.append("Left.add")
+        return NotImplemented
+
+
+class Right(Left):
+    def __ne__(self, other):
+        self.log.append("Right.ne")
+        return NotImplemented
+
+    def __radd__(self, other):
+        self.log.append("Right.radd")
+        return NotImplemented
+
+
+@program(breaks=None)
+def p_each_operand_is_asked_once_in_order(x):
+    log = []
+    left, right = Left(log), Right(log)
+    found = outcomes(
+        lambda: left == right, lambda: left != right, lambda: right != left, lambda: left != 1,
+        lambda: 1 != left, lambda: left < right, lambda: left < left, lambda: right < 3,
+        lambda: 3 < right, lambda: left + right, lambda: left + left, lambda: right + 1,
+        lambda: sorted([left, right]),
+    )  # fmt: skip
+    return x + 1, found, log
+
+
+class Failing:
+    def __add__(self, other):
+        raise ValueError("mine")
+
+
+@program()
+def p_an_in_place_operator_keeps_the_exception_of_the_method(x):
+    def in_place():
+        f = Failing()
+        f += 1
+
+    return x + 1, outcomes(in_place)
+
+
+class Disguised:
+    @property
+    def __class__(self):
+        return dict
+
+
+class Numbered:
+    __class__ = 413
+
+
+@program(breaks=None)
+def p_objects_tell_their_class(x):
+    d = Disguised()
+    return isinstance(d, dict), isinstance(d, list), d.__class__, Numbered().__class__, x + 1
+
+
+class OfTheClass:
+    @classmethod
+    @property
+    def name(cls):
+        return cls.__name__
+
+
+@program(breaks=None)
+def p_a_property_of_the_class(x):
+    return OfTheClass.name, OfTheClass().name, x + 1
+
+
+@program()
+def p_super_refuses_other_objects(x):
+    class Lonely:
+        def method(self):
+            return super()
+
+    return x + 1, outcomes(
+        lambda: super(1, int), lambda: super(list, 3), lambda: Lonely.method(4)
+    )
+
+
+class Table(dict):
+    pass
+
+
+@program(breaks=None)
+def p_class_methods_of_c(x):
+    first, second = dict.fromkeys, {}.fromkeys
+    made = Table().fromkeys
+    return first("ab"), second("ab"), type(made("a")) is Table, list(Table.fromkeys("a")), x
+
+
+def compares(x, n, m):
+    yes, no = True, False
+    found = [n == yes, m != no, n < yes, (n > 3) == yes, n + True, True - n, n & True]
+    return x + n, found, (n > 3) != (m > 3), (n > 1) & (m > 1)
+
+
+@program(*((torch.ones(2), n, n + 2) for n in range(2, 7)), breaks=None)
+def p_symbolic_numbers_and_truth_values(x, n, m):
+    return compares(x, n, m)
+
+
+test_agrees = program.test()
