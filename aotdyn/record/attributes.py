@@ -12,7 +12,7 @@ import torch
 
 from ..package.replaced import is_foreign
 from ..package.source import Attribute, Bound, Item, OwnDict, Source, instance_item
-from .invoke import allocate, dict_item
+from .invoke import allocate
 from .members import (
     C_CALLABLES,
     MISSING,
@@ -41,6 +41,7 @@ from .variables import (
     ObjectVariable,
     Variable,
 )
+from .wrap import dict_item
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 

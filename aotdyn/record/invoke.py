@@ -31,7 +31,7 @@ from .variables import (
     TupleVariable,
     Variable,
 )
-from .wrap import dict_value, live_function
+from .wrap import dict_item, live_function
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
@@ -190,15 +190,6 @@ def _fill_defaults(t, function: FunctionVariable, positional, keyword_only, boun
         if found is None:
             raise GraphBreak("bad_arguments", f"{function.name}() misses {name!r}")
         bound[name] = found
-
-
-def dict_item(t, mapping: DictVariable, key: Any) -> Variable | None:
-    """A dict's item, or None if the dict does not have it."""
-    if key in mapping.items:
-        return mapping.items[key][1]
-    if mapping.complete or key in mapping.absent:
-        return None
-    return dict_value(t, mapping, key)
 
 
 def inline_live(

@@ -12,7 +12,8 @@ from .frame import Frame
 from .opcodes.stack import unbound_name
 from .operation import apply
 from .signals import GraphBreak
-from .variables import Constant, Known, Variable
+from .variables import Constant, DictVariable, Known, Variable
+from .wrap import dict_item
 
 _BUILTINS = Attribute(Bound(Import("builtins")), "__dict__")
 
@@ -29,7 +30,12 @@ class Namespaces:
         if stored is not None:
             return stored[2]
         source = self._source(frame)
-        if name in frame.globals:
+        mapping = self._in_use(frame)
+        if mapping is not None:
+            found = dict_item(self.t, mapping, name)
+            if found is not None:
+                return found
+        elif name in frame.globals:
             return self.t.lazy(frame.globals[name], Item(source, name))
         scope = frame.globals.get("__builtins__", builtins)
         scope = vars(scope) if isinstance(scope, ModuleType) else scope
@@ -37,12 +43,28 @@ class Namespaces:
             unbound_name(self.t, name, f"name {name!r} is not defined")
         if scope is not vars(builtins):
             raise GraphBreak("no_source", f"builtins of its own for {name}")
-        self.t.guard("LACKS", source, name)
+        if mapping is None:
+            self.t.guard("LACKS", source, name)
         return self.t.lazy(scope[name], Item(_BUILTINS, name))
 
     def store_global(self, frame: Frame, name: str, value: Variable) -> None:
         """Stores a global variable; it is written back after the graph."""
+        mapping = self._in_use(frame)
+        if mapping is not None:
+            self.t.effects.set_item(mapping, name, Constant(name), value)
+            return
         self.t.effects.set_global(frame.globals, self._source(frame), name, value)
+
+    def as_dict(self, frame: Frame) -> Variable:
+        """`globals()`: from here on the names are looked up in the dict that it gives."""
+        if any(key[0] == id(frame.globals) for key in self.t.effects.globals):
+            raise GraphBreak("mutation", "globals() after a global variable was set")
+        return self.t.realize(self.t.lazy(frame.globals, self._source(frame)))
+
+    def _in_use(self, frame: Frame) -> DictVariable | None:
+        """The dict of the globals, if the program has got hold of it."""
+        held = self.t.remembered_as(frame.globals)
+        return held if isinstance(held, DictVariable) else None
 
     def _source(self, frame: Frame) -> Source:
         if frame.globals_source is None:

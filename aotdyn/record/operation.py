@@ -8,7 +8,7 @@ import enum
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -30,6 +30,7 @@ from .unseen import unseen
 from .variables import (
     Constant,
     DictVariable,
+    FixedIterator,
     FunctionVariable,
     IteratorVariable,
     Known,
@@ -39,6 +40,7 @@ from .variables import (
     ObjectVariable,
     Opaque,
     Sequence,
+    SequenceIterator,
     SetVariable,
     Symbolic,
     TensorVariable,
@@ -590,6 +592,27 @@ def iterate(t, value: Variable, limit: int | None = None) -> list[Variable]:
             break
         values.append(item)
     return values
+
+
+def chunks(t, value: Variable) -> Iterator[list[Variable]]:
+    """The values of an iterable as a container takes them that is filled from it: all at once where
+    they are known, one by one where code of the program may run in between."""
+    value = t.realize(value)
+    if isinstance(value, Sequence) and not isinstance(value, IteratorVariable):
+        yield list(value.items)
+        return
+    iterator = t.realize(apply(t, iter, [value]))
+    if isinstance(iterator, SequenceIterator | FixedIterator):
+        yield iterate(t, iterator)
+        return
+    while (item := advance(t, iterator)) is not None:
+        yield [item]
+
+
+def each(t, value: Variable) -> Iterator[Variable]:
+    """The values of an iterable, each taken only when it is asked for."""
+    for chunk in chunks(t, value):
+        yield from chunk
 
 
 def key_of(t, value: Variable) -> Any:

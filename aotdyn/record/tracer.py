@@ -184,6 +184,11 @@ class Tracer:
             if base is not None:
                 del self._by_source[each]
 
+    def remembered_as(self, value: Any) -> Variable | None:
+        """The variable of an object that has been looked at; None for any other."""
+        held = self._by_id.get(id(value))
+        return held[1] if held is not None else None
+
     def made_as(self, value: Any) -> Variable | None:
         """The variable that an object stands in for which the frame makes; None for any other."""
         held = self._by_id.get(id(value))

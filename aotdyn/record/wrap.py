@@ -467,6 +467,15 @@ def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
     return value
 
 
+def dict_item(t, mapping: DictVariable, key: Any) -> Variable | None:
+    """A dict's item, or None if the dict does not have it."""
+    if key in mapping.items:
+        return mapping.items[key][1]
+    if mapping.complete or key in mapping.absent:
+        return None
+    return dict_value(t, mapping, key)
+
+
 def complete_dict(t, variable: DictVariable) -> None:
     """Makes all keys of a dict known, in order; guards them."""
     if variable.complete:

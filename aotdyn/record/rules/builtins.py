@@ -8,7 +8,16 @@ from typing import Any, NoReturn
 
 from ...package.source import Bound
 from ..members import static_lookup
-from ..operation import advance, apply, call, call_method, has_special, is_refused, iterate, truth
+from ..operation import (
+    apply,
+    call,
+    call_method,
+    each,
+    has_special,
+    is_refused,
+    iterate,
+    truth,
+)
 from ..references import ALIASES
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -428,15 +437,16 @@ def _extreme(operation, compare):
         """`min` and `max`: the first of equals wins, as in Python."""
         if isinstance(self, TensorVariable) and not rest:
             return NotImplemented
-        items = [self, *rest] if rest else iterate(t, self)
+        ordered = key is not None and not _is_none(t, key)
+        items, keys = [], []
+        for item in [self, *rest] if rest else each(t, self):
+            items.append(item)
+            keys.append(call(t, key, [item]) if ordered else item)
         if not items:
             if default is not None:
                 return default
             t.raise_exception(ValueError, f"{operation.__name__}() arg is an empty sequence")
-        if key is not None and not _is_none(t, key):
-            keys = [call(t, key, [item]) for item in items]
-        else:
-            keys = items
+        if not ordered:
             found = symbolic.extreme(t, operation, items)
             if found is not None:
                 return found
@@ -459,29 +469,19 @@ _extreme(min, operator.lt)
 @rule(sum)
 def sum_(t, self, start=None):
     total = Constant(0) if start is None else start
-    for item in iterate(t, self):
+    for item in each(t, self):
         total = apply(t, operator.add, [total, item])
     return total
 
 
 @rule(any)
 def any_(t, self):
-    return Constant(any(truth(t, item) for item in _lazily(t, self)))
+    return Constant(any(truth(t, item) for item in each(t, self)))
 
 
 @rule(all)
 def all_(t, self):
-    return Constant(all(truth(t, item) for item in _lazily(t, self)))
-
-
-def _lazily(t, iterable: Variable):
-    """The items of an iterable, each taken only when it is needed."""
-    iterator = apply(t, iter, [iterable])
-    while True:
-        item = advance(t, iterator)
-        if item is None:
-            return
-        yield item
+    return Constant(all(truth(t, item) for item in each(t, self)))
 
 
 @rule(sorted)
@@ -496,6 +496,11 @@ def sorted_(t, self, key=None, reverse=None):
         kwargs["reverse"] = reverse
     apply(t, list.sort, [result], kwargs)
     return result
+
+
+@rule(globals)
+def globals_(t):
+    return t.namespaces.as_dict(t.frame)
 
 
 # -- containment and the rest ------------------------------------------------------------
@@ -518,8 +523,8 @@ def contains_object(t, self, item):
     if not has_special(t, self, "__iter__") and not has_special(t, self, "__getitem__"):
         return NotImplemented
     item = t.realize(item)
-    for each in _lazily(t, self):
-        if t.realize(each) is item or truth(t, apply(t, operator.eq, [each, item])):
+    for member in each(t, self):
+        if t.realize(member) is item or truth(t, apply(t, operator.eq, [member, item])):
             return Constant(True)
     return Constant(False)
 

@@ -11,7 +11,6 @@ from ...package.reference import Import
 from ...package.source import Attribute, Bound, Called, Source
 from ..attributes import has_own_dict, own_attribute
 from ..hazards import storage_of
-from ..invoke import dict_item
 from ..members import lookup
 from ..operation import apply, call_method, iterate
 from ..signals import GraphBreak
@@ -31,6 +30,7 @@ from ..variables import (
     Variable,
 )
 from ..variables.sequences import DequeVariable, SequenceObject
+from ..wrap import dict_item
 from .instance_dicts import snapshot
 from .table import rule
 

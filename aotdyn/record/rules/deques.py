@@ -6,7 +6,7 @@ from collections import deque
 from ...package.reference import Import
 from ...package.source import Attribute, Item
 from ..body import BodyWriter, rebuilds
-from ..operation import apply, iterate
+from ..operation import apply, chunks, iterate
 from ..signals import GraphBreak
 from ..variables import Constant, SequenceIterator, Variable
 from ..variables.sequences import DequeVariable, LiveDequeVariable
@@ -82,9 +82,9 @@ def append_live(t, self, item):
 
 @rule(deque.extend, LiveDequeVariable)
 def extend_live(t, self, items):
-    new = iterate(t, items)
-    t.effects.touch(self)
-    self.append(new)
+    for chunk in chunks(t, items):
+        t.effects.touch(self)
+        self.append(chunk)
     return NONE
 
 
@@ -100,12 +100,16 @@ def appendleft(t, self, item):
 
 @rule(deque.extend, DequeVariable)
 def extend(t, self, items):
-    return _set(t, self, [*self.items, *iterate(t, items)])
+    for chunk in chunks(t, items):
+        _set(t, self, [*self.items, *chunk])
+    return NONE
 
 
 @rule(deque.extendleft, DequeVariable)
 def extendleft(t, self, items):
-    return _set(t, self, [*reversed(iterate(t, items)), *self.items], left=True)
+    for chunk in chunks(t, items):
+        _set(t, self, [*reversed(chunk), *self.items], left=True)
+    return NONE
 
 
 @rule((operator.imul, deque.__imul__), DequeVariable)

@@ -4,7 +4,7 @@ import functools
 import warnings
 
 from ... import markers
-from ..operation import call, iterate
+from ..operation import call, each, iterate
 from ..signals import GraphBreak, Raised
 from ..variables import Constant
 from .table import rule
@@ -32,14 +32,11 @@ def mark(t, *args, **kwargs):
 
 @rule(functools.reduce)
 def reduce(t, function, iterable, initial=None):
-    items = iterate(t, iterable)
-    if initial is not None:
-        items.insert(0, initial)
-    if not items:
+    result = initial
+    for item in each(t, iterable):
+        result = item if result is None else call(t, function, [result, item])
+    if result is None:
         t.raise_exception(TypeError, "reduce() of empty iterable with no initial value")
-    result = items[0]
-    for item in items[1:]:
-        result = call(t, function, [result, item])
     return result
 
 

@@ -8,7 +8,6 @@ from torch.utils.checkpoint import checkpoint
 
 from ...package import operators
 from ..attributes import module_registry
-from ..invoke import dict_item
 from ..nested import values
 from ..operation import apply, call, iterate, truth
 from ..signals import GraphBreak
@@ -22,6 +21,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from ..wrap import dict_item
 from .table import rule
 
 

@@ -7,7 +7,6 @@ from types import FunctionType
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
 from ...package.variant import code_hash
-from ..invoke import dict_item
 from ..operation import apply
 from ..polyfills import inspection
 from ..variables import (
@@ -21,6 +20,7 @@ from ..variables import (
     ProxyVariable,
     Variable,
 )
+from ..wrap import dict_item
 from .table import rule
 
 _Kind = inspect._ParameterKind

@@ -105,10 +105,10 @@ def setdefault(t, self, key, default=NONE):
 
 @rule(dict.update, InstanceDict)
 def update(t, self, other=None, **kwargs):
-    pairs = [] if other is None else pairs_of(t, t.realize(other))
-    pairs += [(Constant(name), value) for name, value in kwargs.items()]
-    for key, value in pairs:
+    for key, value in () if other is None else pairs_of(t, t.realize(other)):
         setitem(t, self, key, value)
+    for name, value in kwargs.items():
+        setitem(t, self, Constant(name), value)
     return NONE
 
 

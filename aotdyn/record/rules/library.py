@@ -10,7 +10,6 @@ import operator
 from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
-from ..invoke import dict_item
 from ..operation import advance, apply, call
 from ..polyfills import callables, heaps, iterators
 from ..signals import GraphBreak
@@ -24,7 +23,7 @@ from ..variables import (
     Variable,
 )
 from ..variables.library import BuiltVariable, LibraryIterator, PartialVariable
-from ..wrap import wraps
+from ..wrap import dict_item, wraps
 from .table import advances, calls, rule
 
 NONE = Constant(None)

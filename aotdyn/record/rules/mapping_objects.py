@@ -4,7 +4,7 @@ implementation does, overridden methods of Python included where C calls them.""
 import collections
 import operator
 
-from ..invoke import allocate, dict_item
+from ..invoke import allocate
 from ..operation import apply, call, call_method, iterate, key_of, truth
 from ..signals import GraphBreak
 from ..variables import (
@@ -15,6 +15,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from ..wrap import dict_item
 from .mappings import pairs_of
 from .table import rule
 
@@ -97,10 +98,10 @@ def update(t, self, *others, **kwargs):
 @rule((collections.OrderedDict.update, collections.OrderedDict.__init__), MappingObject)
 def update_ordered(t, self, other=None, **kwargs):
     """C goes through `self[key] = value`."""
-    pairs = [] if other is None else pairs_of(t, t.realize(other))
-    pairs += [(Constant(name), value) for name, value in kwargs.items()]
-    for key, value in pairs:
+    for key, value in () if other is None else pairs_of(t, t.realize(other)):
         apply(t, operator.setitem, [self, key, value])
+    for name, value in kwargs.items():
+        apply(t, operator.setitem, [self, Constant(name), value])
     return NONE
 
 

@@ -1,9 +1,9 @@
 """Dicts, their views, and sets."""
 
 import operator
+from collections.abc import Iterator
 
-from ..invoke import dict_item
-from ..operation import apply, call_method, iterate, key_of, truth
+from ..operation import apply, call_method, chunks, each, iterate, key_of, truth
 from ..variables import (
     Constant,
     DictVariable,
@@ -18,6 +18,7 @@ from ..variables import (
     Variable,
     ViewVariable,
 )
+from ..wrap import dict_item
 from .table import rule
 
 NONE = Constant(None)
@@ -142,22 +143,27 @@ def update(t, self, other=None, **kwargs):
     return NONE
 
 
-def pairs_of(t, other: Variable) -> list[tuple[Variable, Variable]]:
-    """What a dict is updated from: a mapping, or pairs."""
+def pairs_of(t, other: Variable) -> Iterator[tuple[Variable, Variable]]:
+    """What a dict is updated from, a mapping or pairs; each is taken only when it is asked for."""
     if isinstance(other, DictVariable):
         t.complete(other)
-        return list(other.items.values())
-    if isinstance(other, InstanceDict):
-        return iterate_pairs(t, other)
-    if isinstance(other, MappingObject) and other.cls.__iter__ is dict.__iter__:
-        return pairs_of(t, other.contents)
+        yield from list(other.items.values())
+    elif isinstance(other, InstanceDict):
+        yield from iterate_pairs(t, other)
+    elif isinstance(other, MappingObject) and other.cls.__iter__ is dict.__iter__:
+        yield from pairs_of(t, other.contents)
+    elif isinstance(other, ProxyVariable):
+        yield from pairs_of(t, other.of)
+    else:
+        yield from _pairs_of_others(t, other)
+
+
+def _pairs_of_others(t, other: Variable) -> Iterator[tuple[Variable, Variable]]:
     if isinstance(other, ObjectVariable) and truth(t, apply(t, hasattr, [other, Constant("keys")])):
-        keys = iterate(t, call_method(t, other, "keys"))
-        return [(key, apply(t, operator.getitem, [other, key])) for key in keys]
-    if isinstance(other, ProxyVariable):
-        return pairs_of(t, other.of)
-    pairs = []
-    for index, pair in enumerate(iterate(t, other)):
+        for key in each(t, call_method(t, other, "keys")):
+            yield key, apply(t, operator.getitem, [other, key])
+        return
+    for index, pair in enumerate(each(t, other)):
         what = f"dictionary update sequence element #{index}"
         pair = t.realize(pair)
         if isinstance(pair, Constant) and not hasattr(pair.type, "__iter__"):
@@ -165,8 +171,7 @@ def pairs_of(t, other: Variable) -> list[tuple[Variable, Variable]]:
         items = iterate(t, pair)
         if len(items) != 2:
             t.raise_exception(ValueError, f"{what} has length {len(items)}; 2 is required")
-        pairs.append((items[0], items[1]))
-    return pairs
+        yield items[0], items[1]
 
 
 def iterate_pairs(t, other: Variable) -> list[tuple[Variable, Variable]]:
@@ -350,12 +355,20 @@ def copy_set(t, self):
 
 @rule(set.update, SetVariable)
 def update_set(t, self, *others):
-    items = dict(self.items)
     for other in others:
-        for item in iterate(t, other):
-            items.setdefault(key_of(t, item), item)
-    t.effects.set_members(self, items)
+        for chunk in chunks(t, other):
+            _add_all(t, self, chunk)
     return NONE
+
+
+def _add_all(t, self: SetVariable, chunk: list[Variable]) -> None:
+    """Adds items; those before one that has no hash stay."""
+    items = dict(self.items)
+    try:
+        for item in chunk:
+            items.setdefault(key_of(t, item), item)
+    finally:
+        t.effects.set_members(self, items)
 
 
 def _tokens(t, other: Variable) -> dict:

@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-from ..operation import apply, call, iterate, truth
+from ..operation import apply, call, chunks, iterate, truth
 from ..signals import Raised
 from ..variables import (
     Constant,
@@ -161,7 +161,7 @@ def iadd_live(t, self, other):
 
 @rule((operator.iadd, list.__iadd__), ListVariable)
 def iadd(t, self, other):
-    t.effects.set_items(self, [*self.items, *iterate(t, other)])
+    extend(t, self, other)
     return self
 
 
@@ -276,17 +276,17 @@ def append(t, self, item):
 
 @rule(list.extend, LiveListVariable)
 def extend_live(t, self, items):
-    new = iterate(t, items)
-    t.effects.touch(self)
-    self.append(new)
+    for chunk in chunks(t, items):
+        t.effects.touch(self)
+        self.append(chunk)
     return NONE
 
 
 @rule(list.extend, ListVariable)
 def extend(t, self, items):
-    new = iterate(t, items)
-    t.effects.touch(self)
-    self.items.extend(new)
+    for chunk in chunks(t, items):
+        t.effects.touch(self)
+        self.items.extend(chunk)
     return NONE
 
 
