@@ -23,6 +23,7 @@ import torch
 from ..package.replaced import replaced_methods
 from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
+from .own_operators import names_for, own_method
 from .rules.table import ADVANCE, CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
 from .stand_ins import native_argument_error, stand_in
@@ -119,6 +120,10 @@ def apply(
         method = _replacement(t, operation, args)
         if method is not None:
             return method()
+    if type(first) is Known and not kwargs:
+        result = _by_own_method(t, operation, first, args[1:])
+        if result is not None:
+            return result
     rule = find(operation, first)
     if rule is not None:
         if rule.misfit(args, kwargs):
@@ -166,6 +171,23 @@ def _as_whole(t, value: Variable) -> Variable:
     if isinstance(value, Constant) and value.type is bool:
         return Constant(int(value.value))
     return value
+
+
+def _by_own_method(t, operation: Any, self: Known, others: list[Variable]) -> Variable | None:
+    """An operator on a class or a member of an enum, by a method of Python; None for all others."""
+    try:
+        pair = BINARY_METHODS.get(operation)
+        name = pair[0] if pair is not None else UNARY_METHODS.get(operation)
+        names = names_for(operation, name)
+    except TypeError:  # an unhashable callable
+        return None
+    method = own_method(t, names, self) if names else None
+    if method is None:
+        return None
+    result = t.realize(call(t, method, others))
+    if _not_implemented(t, result):
+        return None
+    return Constant(truth(t, result)) if operation in (bool, operator.truth) else result
 
 
 def _replacement(t, operation: Any, args: list[Variable]) -> Callable[[], Variable] | None:

@@ -892,6 +892,103 @@ def p_descriptors_without_get(x):
     return found, x
 
 
+# -- operators on classes and on members of enums --------------------------------------------
+
+
+class Countable(type):
+    def __len__(cls):
+        return 3
+
+    def __getitem__(cls, i):
+        return i
+
+    def __iter__(cls):
+        return iter([1, 2])
+
+    def __contains__(cls, i):
+        return i == 1
+
+    def __add__(cls, other):
+        return cls, other
+
+    def __eq__(cls, other):
+        return other == 5 or cls is other
+
+    __hash__ = type.__hash__
+
+    def __lt__(cls, other):
+        return NotImplemented if other is None else True
+
+    def __repr__(cls):
+        return f"<{cls.__name__}>"
+
+    def __neg__(cls):
+        return cls.__name__
+
+
+class Counted(metaclass=Countable):
+    pass
+
+
+class Falsy(Countable):
+    def __bool__(cls):
+        return False
+
+
+class Never(metaclass=Falsy):
+    pass
+
+
+class Shade(enum.Enum):
+    DARK = 1
+    LIGHT = 2
+
+    def __bool__(self):
+        return self is Shade.LIGHT
+
+    def __lt__(self, other):
+        return self.value < other.value
+
+    def __str__(self):
+        return f"shade {self.value}"
+
+    def __call__(self, x):
+        return x * self.value
+
+
+@program()
+def p_operators_on_classes(x):
+    return (
+        len(Counted), Counted[4], list(Counted), 1 in Counted, 2 in Counted, (Counted + 1)[1],
+        Counted == 5, Counted == Counted, Counted == 4, Counted != 5, Counted < 3, -Counted, x,
+    )  # fmt: skip
+
+
+@program()
+def p_truth_and_text_of_classes(x):
+    if Never:
+        x = x * 0
+    return bool(Counted), not Never, repr(Counted), str(Never), f"{Counted} {Counted!r}", [Never], x
+
+
+@program()
+def p_operators_on_members(x):
+    if Shade.DARK:
+        x = x * 0
+    return Shade.DARK < Shade.LIGHT, bool(Shade.LIGHT), str(Shade.DARK), f"{Shade.LIGHT}", x + 1
+
+
+@program()
+def p_operators_refused_by_classes(x):
+    found = []
+    for refused in (lambda: Counted < None, lambda: Counted - 1, lambda: Never()[0]):
+        try:
+            refused()
+        except TypeError as e:
+            found.append(str(e))
+    return found, x
+
+
 test_agrees = program.test()
 
 

@@ -1,6 +1,8 @@
 """Containers, numbers, text, unpacking, `match`, loops: every method of the builtin types."""
 
 import enum
+import functools
+from collections import deque
 from dataclasses import dataclass
 
 import torch
@@ -795,6 +797,91 @@ def p_match_positions(x):
         except TypeError as error:
             found.append(str(error))
     return found, x
+
+
+# -- filled from iterators that run code of the program ----------------------------------------
+
+
+def _failing(log=None):
+    yield 1, 1
+    if log is not None:
+        log.append("in")
+    yield 2, 2
+    raise ValueError("end")
+
+
+@program((torch.ones(2), [9], {9: 9}, {9}))
+def p_filled_until_it_raises(x, given, mapping, members):
+    made, queue, first = [0], deque(maxlen=3), deque()
+    for fill in (made.extend, given.extend, mapping.update, members.update, queue.extend,
+                 first.extendleft):  # fmt: skip
+        try:
+            fill(_failing())
+        except ValueError:
+            pass
+    try:
+        made += _failing()
+    except ValueError:
+        pass
+    return made, given, mapping, members, list(queue), list(first), x
+
+
+@program()
+def p_filled_while_it_is_looked_at(x):
+    seen = [0]
+    seen.extend(len(seen) for _ in range(3))
+    seen.extend(_failing_no_more(seen))
+    return seen, x
+
+
+def _failing_no_more(log):
+    yield 1
+    log.append("in")
+    yield 2
+
+
+class _Filled(list):
+    pass
+
+
+@program()
+def p_subclass_filled_until_it_raises(x):
+    made = _Filled([0])
+    try:
+        made.extend(1 // (1 - i) for i in range(4))
+    except ZeroDivisionError:
+        pass
+    members = {0}
+    try:
+        members.update([1, [], 2])
+    except TypeError:
+        pass
+    return list(made), members, x
+
+
+@program()
+def p_aggregates_take_items_one_by_one(x):
+    log = []
+
+    def items():
+        for i in range(3):
+            log.append(i)
+            yield i
+
+    class Added:
+        def __radd__(self, other):
+            log.append("add")
+            return other
+
+    def added():
+        for i in range(2):
+            log.append(i)
+            yield Added()
+
+    least = min(items(), key=lambda i: log.append("key") or -i)
+    total = sum(added())
+    product = functools.reduce(lambda a, b: log.append("f") or a + b, items(), 5)
+    return least, total, product, log, x
 
 
 test_agrees = program.test()

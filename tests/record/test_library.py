@@ -1,12 +1,15 @@
-"""`re` on plain text, caches of `functools`."""
+"""`re` on plain text, caches of `functools`, `heapq`, `logging`, `globals()`."""
 
 import functools
+import heapq
 import itertools
+import logging
 import re
 
 import torch
 
-from tests.record.programs import Programs
+import aotdyn
+from tests.record.programs import Programs, note
 
 program = Programs()
 
@@ -95,6 +98,157 @@ def p_lru_maxsize(x):
     f.cache_clear()
     f(1)
     return calls, f.cache_info(), f.__wrapped__(5), f.__name__, x
+
+
+@program()
+def p_sub_by_function(x):
+    seen = []
+
+    def double(m):
+        seen.append(m.start())
+        return m.group() * 2
+
+    return (
+        re.sub(r"\d", double, "a1b2"),
+        PAT.subn(lambda m: m[2] + m[1], "a1b2-c3", 2),
+        re.sub("x*", lambda m: "-", "abxd"),
+        re.sub("A", lambda m: None, "bab", flags=re.I),
+        seen,
+        x,
+    )
+
+
+@program()
+def p_sub_by_function_raises(x):
+    try:
+        return re.sub("a", lambda m: 1, "ba")
+    except TypeError as e:
+        return str(e), x
+
+
+@program()
+def p_heapq_chosen(x):
+    return (
+        heapq.nsmallest(2, [3, 1, 2]),
+        heapq.nlargest(2, [3, 1, 2], key=lambda a: -a),
+        heapq.nsmallest(-1, [1]),
+        list(heapq.merge([1, 3], [2])),
+        x,
+    )
+
+
+# -- partial methods ------------------------------------------------------------
+
+
+class Partials:
+    def f(self, a, b=1):
+        return a + b
+
+    g = functools.partialmethod(f, b=5)
+    h = functools.partialmethod(f, 2)
+
+
+@program()
+def p_partial_methods(x):
+    p = Partials()
+    return p.g(x), p.h(), p.h.__self__ is p, p.g.keywords
+
+
+@program()
+def p_partial_attributes(x):
+    p = functools.partial(max, 1)
+    p.tag = x
+    return p.tag is x, getattr(p, "nope", 3), hasattr(p, "__wrapped__"), p(0)
+
+
+@program(breaks=1)
+def p_partial_kept(x):
+    log = []
+    p = functools.partial(max, 1)
+    p.tag = x
+    note(log, p(2))
+    return p.tag is x, p(0), log
+
+
+# -- globals() ------------------------------------------------------------
+
+COUNT = 1
+LIST = [1]
+
+
+@program()
+def p_globals(x):
+    names = globals()
+    return names["COUNT"] + x, "nope" in names, names.get("LIST") is LIST, globals() is names
+
+
+@program()
+def p_globals_set(x):
+    global COUNT
+    globals()["MADE"] = 4
+    COUNT = 7
+    found = MADE + x, globals()["COUNT"], COUNT  # noqa: F821
+    COUNT = 1
+    del globals()["MADE"]
+    try:
+        MADE  # noqa: B018, F821
+    except NameError as e:
+        return found, str(e)
+
+
+@program(breaks=1)
+def p_globals_across_a_break(x):
+    log = []
+    globals()["MADE"] = 4
+    note(log, MADE)  # noqa: F821
+    globals().pop("MADE")
+    return x, log, "MADE" in globals()
+
+
+# -- logging ------------------------------------------------------------
+
+LOG = logging.getLogger("tests.quiet")
+LOG.setLevel(logging.ERROR)
+
+
+@program()
+def p_logging_off(x):
+    LOG.debug("x %s", x.shape)
+    logging.getLogger("tests.quiet").info("no")
+    if LOG.isEnabledFor(logging.INFO):
+        x = x * 0
+    return x + 1
+
+
+def test_logging_on_is_kept_in_order():
+    records = []
+
+    class Kept(logging.Handler):
+        def emit(self, record):
+            records.append((record.getMessage(), record.funcName))
+
+    def program(x):
+        x = x + 1
+        LOG.warning("first %d", x.shape[0])
+        LOG.error("second")
+        return x
+
+    handler = Kept()
+    LOG.addHandler(handler)
+    LOG.propagate = False
+    try:
+        compiled = aotdyn.compile(program, backend="eager")
+        compiled(torch.ones(2))
+        assert records == [("second", "program")]
+        LOG.setLevel(logging.DEBUG)
+        compiled(torch.ones(2))
+        assert records[1:] == [("first 2", "program"), ("second", "program")]
+        LOG.setLevel(logging.CRITICAL)
+        compiled(torch.ones(2))
+        assert len(records) == 3
+    finally:
+        LOG.setLevel(logging.ERROR)
+        LOG.removeHandler(handler)
 
 
 @functools.lru_cache

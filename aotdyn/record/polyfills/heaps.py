@@ -62,3 +62,11 @@ def _sink(heap, top):
         child = 2 * place + 1
     heap[place] = item
     _rise(heap, top, place)
+
+
+def nsmallest(n, iterable, key=None):
+    return sorted(iterable, key=key)[: max(n, 0)]
+
+
+def nlargest(n, iterable, key=None):
+    return sorted(iterable, key=key, reverse=True)[: max(n, 0)]

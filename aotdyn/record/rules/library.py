@@ -60,6 +60,8 @@ def call_partial(t, self, args, kwargs):
 @rule(getattr, PartialVariable)
 def partial_getattr(t, self, name, default=None):
     key = t.constant(name)
+    if key in self.attributes:
+        return self.attributes[key]
     if key == "func":
         return self.function
     if key == "args":
@@ -81,10 +83,23 @@ def partial_getattr(t, self, name, default=None):
     t.raise_exception(AttributeError, f"'functools.partial' object has no attribute {key!r}")
 
 
+@rule(setattr, PartialVariable)
+def partial_setattr(t, self, name, value):
+    if self.source is not None:
+        raise GraphBreak("mutation", f"partial.{t.constant(name)}")
+    t.effects.touch(self)
+    self.attributes[t.constant(name)] = value
+    return NONE
+
+
 @rebuilds(PartialVariable)
 def rebuild_partial(w: BodyWriter, v: PartialVariable) -> str:
-    made = [w.value(v.function), *map(w.value, v.args)]
-    return w.bind("partial", f"{w.ref(Import('functools', 'partial'))}({_call(w, made, v)})")
+    parts = [w.value(v.function), *map(w.value, v.args)]
+    made = w.bind("partial", f"{w.ref(Import('functools', 'partial'))}({_call(w, parts, v)})")
+    w.known(v, made)
+    for name, value in v.attributes.items():
+        w.lines.append(f"setattr({made}, {name!r}, {w.value(value)})")
+    return made
 
 
 def _call(w: BodyWriter, args: list[str], v) -> str:
@@ -154,6 +169,12 @@ def tee(t, iterable, n=None):
     return t.inline_live(iterators.tee, [iterable, *([] if n is None else [n])], {})
 
 
+def _chosen(function, polyfill) -> None:
+    @rule(function)
+    def chosen(t, n, iterable, key=NONE):
+        return t.inline_live(polyfill, [n, iterable, key], {})
+
+
 def _heap(function, polyfill) -> None:
     @rule(function)
     def on_heap(t, heap, *args):
@@ -161,6 +182,9 @@ def _heap(function, polyfill) -> None:
             return NotImplemented
         return t.inline_live(polyfill, [heap, *args], {})
 
+
+for _function in (heapq.nsmallest, heapq.nlargest):
+    _chosen(_function, getattr(heaps, _function.__name__))
 
 for _name in ("heappush", "heappop", "heapreplace", "heappushpop", "heapify"):
     _heap(getattr(heapq, _name), getattr(heaps, _name))

@@ -7,6 +7,8 @@ from typing import Any
 from ...package.reference import Import
 from ..body import BodyWriter, rebuilds
 from ..folding import plain
+from ..operation import apply, truth
+from ..polyfills import patterns
 from ..signals import GraphBreak, NotConstant, Raised
 from ..variables import Alias, Constant, Known, SequenceIterator, TupleVariable, Variable
 from .builtin_attributes import builtin_getattr
@@ -76,9 +78,32 @@ def _function(name: str) -> None:
         return _computed(t, name, function, args, kwargs, None)
 
 
-for _name in ("match", "search", "fullmatch", "findall", "split", "sub", "subn", "finditer",
-              "escape", "compile"):  # fmt: skip
+for _name in ("match", "search", "fullmatch", "findall", "split", "finditer", "escape", "compile"):
     _function(_name)
+
+
+ZERO = Constant(0)
+
+
+def _substitution(name: str) -> None:
+    function, method = getattr(re, name), getattr(re.Pattern, name)
+
+    @rule(function)
+    def by_pattern(t, pattern, repl, string, count=ZERO, flags=ZERO):
+        compiled = apply(t, re.compile, [pattern, flags])
+        return apply(t, method, [compiled, repl, string, count])
+
+    @rule(method, Alias)
+    def by_method(t, self, repl, string, count=ZERO):
+        repl = t.realize(repl)
+        if truth(t, apply(t, callable, [repl])):
+            found = t.inline_live(patterns.substitute, [self, repl, string, count], {})
+            return found if name == "subn" else t.realize(found).items[0]
+        return _computed(t, name, getattr(self.value, name), (repl, string, count), {}, self)
+
+
+for _name in ("sub", "subn"):
+    _substitution(_name)
 
 
 def _method(name: str) -> None:
@@ -89,7 +114,7 @@ def _method(name: str) -> None:
         return _computed(t, name, getattr(self.value, name), args, kwargs, self)
 
 
-for _name in ("match", "search", "fullmatch", "findall", "split", "sub", "subn", "finditer"):
+for _name in ("match", "search", "fullmatch", "findall", "split", "finditer"):
     _method(_name)
 
 

@@ -38,9 +38,10 @@ class BuiltVariable(Variable):
 
 
 class PartialVariable(Variable):
-    """`functools.partial`. args: variables; kwargs: by name. live: one that came in."""
+    """`functools.partial`. args: variables; kwargs: by name. live: one that came in.
+    attributes: what was set on one that the frame made."""
 
-    __slots__ = ("cls", "function", "args", "kwargs", "live")
+    __slots__ = ("cls", "function", "args", "kwargs", "live", "attributes")
 
     def __init__(
         self, cls: type, function: Variable, args: list[Variable], kwargs: dict[str, Variable],
@@ -48,6 +49,7 @@ class PartialVariable(Variable):
     ):  # fmt: skip
         super().__init__(source)
         self.live = live
+        self.attributes: dict[str, Variable] = {}
         self.cls = cls
         self.function = function
         self.args = args

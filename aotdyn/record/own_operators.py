@@ -1,0 +1,52 @@
+"""Operators on what is known by identity, where a class of the program says what they do: on
+classes their metaclass, on members of an enum the enum."""
+
+import functools
+import operator
+from types import FunctionType
+from typing import Any
+
+from .members import lookup, member
+from .variables import Known, MethodVariable
+
+# Modules whose classes do what the rules say.
+_UNDERSTOOD = {"enum", "abc", "_py_abc", "typing", "types"}
+
+# Besides the methods that operators are named after, in this order.
+_SUBSTITUTES = {
+    bool: ("__bool__", "__len__"), operator.truth: ("__bool__", "__len__"),
+    str: ("__str__", "__repr__"), operator.contains: ("__contains__",),
+}  # fmt: skip
+
+
+def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
+    """The first of these special methods that the class of an object has from Python; None where
+    C comes first, or where it has none."""
+    kind = type(self.value)
+    if not _python_methods(kind):
+        return None
+    for name in names:
+        held, owner = lookup(t, kind, name)
+        if owner is None or owner is object or owner is type:
+            continue
+        if not isinstance(held, FunctionType) or owner.__module__ in _UNDERSTOOD:
+            return None
+        return MethodVariable(self, member(t, kind, name, held))
+    return None
+
+
+def names_for(operation: Any, name: str | None) -> tuple[str, ...]:
+    """The special methods that an operator asks for; name: that after which it is named."""
+    found = _SUBSTITUTES.get(operation)
+    return found if found is not None else (name,) if name is not None else ()
+
+
+@functools.cache
+def _python_methods(kind: type) -> bool:
+    """Whether anything of a class, special by its name, may come from the program."""
+    return any(
+        isinstance(held, FunctionType) and name.startswith("__")
+        for base in kind.__mro__
+        if base.__module__ not in _UNDERSTOOD
+        for name, held in vars(base).items()
+    )
