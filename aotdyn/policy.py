@@ -3,7 +3,9 @@ code is pointless to trace."""
 
 import functools
 import os
+import random
 from types import CodeType, FunctionType
+from typing import Any
 
 import torch
 
@@ -87,9 +89,17 @@ def refusal_to_inline(function: FunctionType) -> str | None:
     """The reason for which a function is not inlined, None if it is."""
     if is_disabled(function):
         return "disabled"
+    if is_random(function):
+        return "random"
     if is_foreign(function.__code__):
         return "foreign_call"
     return None
+
+
+def is_random(function: Any) -> bool:
+    """Whether a function draws numbers from a generator of Python's `random`, or sets one up."""
+    drawn = getattr(function, "__self__", None)
+    return isinstance(drawn, random.Random) or getattr(function, "__module__", None) == "random"
 
 
 _FRAME_NAMES = frozenset(("_getframe", "currentframe", "f_back"))

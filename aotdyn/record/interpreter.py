@@ -7,7 +7,7 @@ from .bytecode import Instruction
 from .frame import Frame
 from .opcodes import HANDLERS, REFUSED
 from .opcodes.control import Return, Yield
-from .signals import GraphBreak, Raised
+from .signals import GraphBreak, Raised, SkipFrame
 from .variables import Constant
 
 # A trace this long is an unrolled loop that nobody wants compiled.
@@ -30,7 +30,7 @@ def run(t, frame: Frame, first: Raised | None = None) -> Return | Yield:
                 pending, first = first, None
                 raise pending
             outcome = step(t, frame, ins)
-        except GraphBreak as cause:
+        except (GraphBreak, SkipFrame) as cause:
             cause.places = cause.places or frame.places()
             raise
         except Raised as raised:

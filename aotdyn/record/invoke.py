@@ -2,7 +2,7 @@
 
 import enum
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -46,7 +46,7 @@ def inline(
     if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR | _ITERABLE_COROUTINE):
         raise GraphBreak("generator", code.co_name)
     if t.depth > MAXIMUM_DEPTH:
-        raise GraphBreak("recursion", code.co_qualname)
+        _refuse_depth(t, code)
     frame = new_frame(t, function, args, kwargs)
     if code.co_flags & _GENERATOR:
         # Runs up to RETURN_GENERATOR, which only sets up the object.
@@ -55,6 +55,17 @@ def inline(
         t.generators.append((generator, t.frame is t.root))
         return generator
     return run_inlined(t, frame).value
+
+
+def _refuse_depth(t, code: CodeType) -> NoReturn:
+    """Functions are inlined too deeply. One that calls itself so often gains nothing where each
+    call is an entry of its own: it runs as plain Python."""
+    frame = t.frame
+    while frame.caller is not None:
+        if frame.code is t.root.code:
+            raise SkipFrame("recursion", code.co_qualname)
+        frame = frame.caller
+    raise GraphBreak("recursion", code.co_qualname)
 
 
 def run_inlined(t, frame: Frame, raised: Raised | None = None):

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from ..package.replaced import replaced_methods
+from ..policy import is_random
 from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
 from .own_operators import names_for, own_method
@@ -571,7 +572,8 @@ def call(
         return t.call_object(function, args, kwargs)
     if isinstance(function, Constant):
         t.raise_exception(TypeError, f"{function.type.__name__!r} object is not callable")
-    raise GraphBreak("unknown_call", function.describe())
+    drawn = isinstance(function, Opaque) and is_random(function.value)
+    raise GraphBreak("random" if drawn else "unknown_call", function.describe())
 
 
 # -- truth and iteration ------------------------------------------------------------

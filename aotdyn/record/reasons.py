@@ -44,16 +44,15 @@ REASONS: dict[str, tuple[str, str]] = {
         "a value made inside a function of the graph is used outside of it",
         "return it from the function (checkpoint, autograd.Function, cond, ...)",
     ),
-    "torch_function": (
-        "the operation overrides or inspects torch's dispatch",
-        "use plain tensors here",
-    ),
     "torch_refused": ("this torch function is not captured in graphs", "call it outside"),
     "fake_failed": (
         "the operator failed on tensors without data",
         "the operation raises in Python as well, or has no meta kernel",
     ),
-    "random": ("random numbers are drawn outside of torch", "draw them before the call"),
+    "random": (
+        "random numbers are drawn outside of torch",
+        "draw them with torch, or before the call",
+    ),
     # -- values ------------------------------------------------------------------------------
     "unknown_type": ("no rule knows this kind of value", "use plain containers and objects"),
     "unknown_operation": ("no rule knows this operation on this value", "simplify the expression"),

@@ -32,12 +32,13 @@ class Raised(Signal):
 
 
 class SkipFrame(Signal):
-    """The frame cannot even be broken: it runs as plain Python."""
+    """The frame cannot even be broken: it runs as plain Python. places: as for a break."""
 
-    def __init__(self, reason: str, detail: str = ""):
+    def __init__(self, reason: str, detail: str = "", places: tuple[str, ...] = ()):
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
+        self.places = places
 
 
 class NotConstant(Signal):

@@ -33,6 +33,7 @@ from .frame import Frame
 from .generators import require_ended
 from .hazards import COPIED_BYTES, storage_of
 from .interpreter import run
+from .invoke import MAXIMUM_DEPTH
 from .namespaces import globals_source
 from .naming import Names, parameter_names
 from .rules import (
@@ -189,7 +190,7 @@ def trace_frame(request: Request) -> Traced:
             # What it has seen goes now: it knows itself, and would wait for the collector.
             vars(tracer).clear()
         if step <= request.reserved or step in stop_at:
-            raise SkipFrame(found.reason, found.detail)
+            raise SkipFrame(found.reason, found.detail, found.places)
         stop_at[step] = found
     raise SkipFrame("internal", "no place was found at which to break")
 
@@ -211,6 +212,9 @@ class _process_preserved:
     what torch finds wrong with an operation on fakes."""
 
     def __enter__(self):
+        # A frame that is inlined takes a dozen of the tracer's own.
+        self.depth = sys.getrecursionlimit()
+        sys.setrecursionlimit(self.depth + 20 * MAXIMUM_DEPTH)
         self.silent, _FAKE_LOG.disabled = _FAKE_LOG.disabled, True
         self.random = random.getstate()
         self.torch_random = torch.get_rng_state()
@@ -219,6 +223,7 @@ class _process_preserved:
         self.cache = torch.is_autocast_cache_enabled()
 
     def __exit__(self, *exc_info):
+        sys.setrecursionlimit(self.depth)
         _FAKE_LOG.disabled = self.silent
         random.setstate(self.random)
         torch.set_rng_state(self.torch_random)
@@ -247,7 +252,7 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
     try:
         frame = root_frame(t)
     except GraphBreak as error:
-        raise SkipFrame(error.reason, error.detail) from error
+        raise SkipFrame(error.reason, error.detail, error.places) from error
     names = Names(t.entry.params)
     writer = BodyWriter(t, names, t.entry.params)
     cause: GraphBreak | None = None

@@ -11,7 +11,7 @@ from ..package.covers import covers, goes_as_far
 from ..package.errors import AotdynError, Unsupported
 from ..package.graph import python_source
 from ..package.reference import EntryAt, Import, Live
-from ..record.reasons import message
+from ..record.reasons import hint, message
 from ..record.shapes import History
 from ..record.signals import SkipFrame
 from ..record.trace import Request, Traced, TraceOptions, trace_frame
@@ -56,7 +56,7 @@ def trace(entry, values: tuple) -> Linked | None:
     except Unsupported:
         raise
     except SkipFrame as skip:
-        _skip(entry, skip.reason, skip.detail)
+        _skip(entry, skip.reason, skip.detail, skip.places)
         return None
     except Exception as error:
         if isinstance(error, AotdynError) or os.environ.get("AOTDYN_STRICT"):
@@ -121,7 +121,7 @@ def _mean_the_same(left: Linked, right: Linked) -> bool:
     )
 
 
-def _skip(entry, reason: str, detail: str) -> None:
+def _skip(entry, reason: str, detail: str, places: tuple[str, ...] = ()) -> None:
     if entry.settings.fullgraph and entry.point is None and entry.parent is None:
         raise Unsupported(f"{entry.key.qualname} cannot be traced: {message(reason, detail)}")
     if reason == "mode":
@@ -130,8 +130,12 @@ def _skip(entry, reason: str, detail: str) -> None:
             return
     else:
         entry.skipped = reason
-    recorder.obstacle(entry, message(reason, detail))
-    logs.log("graph_breaks", f"{entry.key} runs as plain Python: {message(reason, detail)}")
+    told = message(reason, detail)
+    where = f" (at {places[-1]})" if places else ""
+    recorder.obstacle(entry, f"{told}{where}; {hint(reason)}")
+    stack = "".join(f"\n  at {place}" for place in places)
+    logs.log("graph_breaks", f"{entry.key} runs as plain Python: {told}{stack}\n"
+                             f"  hint: {hint(reason)}")  # fmt: skip
 
 
 def report_limit(entry, failures: list[Failure]) -> None:

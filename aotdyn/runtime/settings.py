@@ -92,12 +92,19 @@ class Settings:
     def run_plain(self, entry: Entry, values: tuple) -> Any:
         """Runs the rest of a frame as plain Python; the frames below may be served or traced."""
         # As `eager`, with a Python frame less: recursive programs break at every level.
-        before = getattr(_current, "settings", None)
-        _current.settings = self
+        before, depth = getattr(_current, "settings", None), getattr(_current, "depth", 0)
+        if depth >= _DEEPEST:
+            # Each level takes Python frames of ours: a deep recursion must still fit.
+            return entry.plain(*values)
+        _current.settings, _current.depth = self, depth + 1
         try:
             return call_hooked(entry.plain, *values)
         finally:
-            _current.settings = before
+            _current.settings, _current.depth = before, depth
+
+
+# So many frames that run as plain Python, one below the other, are looked below.
+_DEEPEST = 40
 
 
 def _torch_captures() -> bool:

@@ -313,6 +313,20 @@ def calls_middle_twice(x):
     return middle(x) + middle(x + 1)
 
 
+def _deep(x, n):
+    return x if n == 0 else _deep(x + 1, n - 1)
+
+
+def _deep_with_breaks(x, n):
+    aotdyn.graph_break()
+    return x if n == 0 else _deep_with_breaks(x + 1, n - 1)
+
+
+@pytest.mark.parametrize("function", [_deep, _deep_with_breaks])
+def test_deep_recursion_fits_the_limit_of_python(agree, function):
+    agree(function, (torch.ones(1), 100), (torch.ones(1), 400))
+
+
 def test_recursion_with_breaks(agree):
     agree(fact, (torch.ones(2), 5))
 

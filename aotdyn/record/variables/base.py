@@ -11,6 +11,7 @@
 What is known only grows: a Lazy is realized once and never goes back.
 """
 
+from types import BuiltinFunctionType
 from typing import Any
 
 from ...package.source import Source
@@ -78,7 +79,8 @@ class Opaque(Variable):
         return type(self.value)
 
     def describe(self) -> str:
-        return type(self.value).__qualname__
+        named = self.value if isinstance(self.value, BuiltinFunctionType) else type(self.value)
+        return named.__qualname__
 
 
 class Varying(Opaque):
