@@ -130,9 +130,9 @@ def _skip(entry, reason: str, detail: str, places: tuple[str, ...] = ()) -> None
             return
     else:
         entry.skipped = reason
-    told = message(reason, detail)
-    where = f" (at {places[-1]})" if places else ""
-    recorder.obstacle(entry, f"{told}{where}; {hint(reason)}")
+    told, code = message(reason, detail), entry.code
+    places = places or (f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}",)
+    recorder.obstacle(entry, f"{told} (at {places[-1]}); {hint(reason)}")
     stack = "".join(f"\n  at {place}" for place in places)
     logs.log("graph_breaks", f"{entry.key} runs as plain Python: {told}{stack}\n"
                              f"  hint: {hint(reason)}")  # fmt: skip

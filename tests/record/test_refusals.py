@@ -11,6 +11,7 @@ import math
 import os
 import random
 import re
+import sys
 from pathlib import Path
 
 import numpy
@@ -112,7 +113,10 @@ def r_long(x):
 
 @refused("bad_arguments")
 def r_misfit(x):
-    return len(x, 1)  # here
+    return torch.func.functional_call(LINEAR, [1], (x,))  # here
+
+
+LINEAR = torch.nn.Linear(3, 3)
 
 
 @refused("autograd")
@@ -180,13 +184,21 @@ def r_mutation(x):
     return x
 
 
-@refused("no_source")
-def r_no_source(x):
-    return FOUND["outer"]()(), x  # here
+class Described:
+    def __get__(self, instance, owner):
+        return 1
 
 
-# A function whose globals are no module's makes one.
-exec("def outer():\n    return lambda: NOWHERE\n", {"NOWHERE": 1}, FOUND := {})
+def of_a_local_class():
+    class Local:
+        described = Described()
+
+    return Local()
+
+
+@refused("no_source", (X.clone(), of_a_local_class()))
+def r_no_source(x, local):
+    return local.described, x  # here
 
 
 @refused("reconstruct")
@@ -235,6 +247,11 @@ def r_finalizer(x):
 
 HOOKED = torch.nn.Linear(3, 3)
 HOOKED.register_full_backward_hook(lambda *args: None)
+
+
+@refused("lifetimes")
+def r_lifetimes(x):  # here
+    return sys.getrefcount(x), x
 
 
 @refused("hooks")
