@@ -249,8 +249,8 @@ HOOKED = torch.nn.Linear(3, 3)
 HOOKED.register_full_backward_hook(lambda *args: None)
 
 
-@refused("lifetimes")
-def r_lifetimes(x):  # here
+@refused("lifetimes")  # here
+def r_lifetimes(x):
     return sys.getrefcount(x), x
 
 
