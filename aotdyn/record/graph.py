@@ -1,6 +1,7 @@
 """The graph that is being recorded: operators run on fake tensors, and become nodes."""
 
 import contextlib
+import enum
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -329,7 +330,7 @@ class GraphBuilder:
         if isinstance(arg, Symbolic):
             return Value(self.symbol_name(arg))
         if isinstance(arg, Known):
-            return self.t.references.to(arg.value)
+            return self._by_name(arg)
         if isinstance(arg, Constant):
             return arg.value
         if isinstance(arg, RangeVariable):
@@ -341,6 +342,17 @@ class GraphBuilder:
         if isinstance(arg, Sequence):
             return [self.argument(item) for item in arg.items]
         return {key: self.argument(item) for key, (_, item) in arg.items.items()}
+
+    def _by_name(self, arg: Known) -> Any:
+        """A known object as it stands in a node: a member of an enum of numbers or text as what it
+        is, all others by their name."""
+        value = arg.value
+        if isinstance(value, enum.Enum) and isinstance(value, int | float | str):
+            return value.value
+        reference = self.t.references.to(value)
+        if not isinstance(reference, Import):
+            raise GraphBreak("torch_refused", f"{arg.describe()}, which has no name, in a graph")
+        return reference
 
     # -- the result --------------------------------------------------------------------------
 

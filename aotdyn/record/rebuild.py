@@ -1,7 +1,7 @@
 """How each kind of value is rebuilt as a Python object by a body."""
 
 import inspect
-from types import FunctionType
+from types import ClassMethodDescriptorType, FunctionType
 
 from ..package.reference import Import
 from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attribute
@@ -242,6 +242,9 @@ def _method(w: BodyWriter, v: MethodVariable) -> str:
     self_ = w.value(v.self_)
     if isinstance(function, Known):
         name = function.value.__name__
+        if isinstance(function.value, ClassMethodDescriptorType):
+            holder = w.ref(w.t.references.to(function.value.__objclass__))
+            return w.bind("method", f"{holder}.__dict__[{name!r}].__get__(None, {self_})")
         held = inspect.getattr_static(v.self_.type, name, None)
         if held is not function.value and hasattr(function.value, "__get__"):
             # Reached past what the type defines, by `super()` or by name.

@@ -989,6 +989,59 @@ def p_operators_refused_by_classes(x):
     return found, x
 
 
+# -- super() and the class methods of C --------------------------------------------------
+
+
+class Rooted:
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+
+    @classmethod
+    def hook(cls):
+        return super().__subclasshook__(int)
+
+
+class Keyed(dict):
+    @classmethod
+    def fromkeys(cls, keys):
+        return super().fromkeys(keys, 1)
+
+
+@program()
+def p_super_of_class_methods(x):
+    try:
+        Rooted.__init_subclass__(a=1)
+    except TypeError as e:
+        return Rooted.__init_subclass__(), Rooted.hook() is NotImplemented, str(e), x
+
+
+@program(breaks=None)
+def p_super_from_keys(x):
+    made = Keyed.fromkeys("ab")
+    return type(made) is Keyed, dict(made), x
+
+
+# -- members of enums in graphs ------------------------------------------------------------
+
+
+class Width(enum.IntEnum):
+    THIN = 2
+    WIDE = 4
+
+
+@program()
+def p_members_in_graphs(x):
+    return x * Width.WIDE, x.reshape(1, Width.THIN + 1), x.new_ones(Width.THIN)
+
+
+@program(breaks=None)
+def p_members_without_a_name_in_graphs(x):
+    class Made(enum.IntEnum):
+        A = 2
+
+    return x * Made.A
+
+
 test_agrees = program.test()
 
 

@@ -63,6 +63,9 @@ def super_getattr(t, self, name):
             return MethodVariable(receiver, Known(value, Bound(t.references.to(value))))
         if isinstance(value, staticmethod):
             return function_of(t, value, base, base, key, "__func__")
+        if isinstance(value, types.ClassMethodDescriptorType):
+            function = Known(value, Bound(t.references.to(value)))
+            return MethodVariable(Known(start, Bound(t.references.to(start))), function)
         return member(t, base, key, value)
     no_attribute(t, self, key)
 

@@ -135,6 +135,20 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
     return made
 
 
+@rule(vars(object)["__init_subclass__"], Known)
+def init_subclass(t, self, **kwargs):
+    """The end of a chain of `super().__init_subclass__()`."""
+    if kwargs:
+        name = self.value.__qualname__
+        t.raise_exception(TypeError, f"{name}.__init_subclass__() takes no keyword arguments")
+    return NONE
+
+
+@rule(vars(object)["__subclasshook__"], Known)
+def subclass_hook(t, self, cls):
+    return Constant(NotImplemented)
+
+
 # -- changing a class ------------------------------------------------------------
 
 
