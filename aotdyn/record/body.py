@@ -46,6 +46,8 @@ class BodyWriter:
         self.params = params
         self.lines: list[str] = []
         self.outputs: list[str] = []
+        # The names of the exceptions that it makes.
+        self.errors: list[str] = []
         self._output_names: dict[str, str] = {}
         self._known: dict[int, str] = {}
         self._loaded: dict[Source, str] = {}
@@ -103,6 +105,10 @@ class BodyWriter:
         """Stores into a new cell, when what needs the cell has been made: that may be what the
         cell holds, a function that calls itself or a class that its methods know."""
         self._unfilled.append((name, content))
+
+    def makes(self, variable: Variable) -> bool:
+        """Whether the body makes a variable's object, or loads it."""
+        return id(variable) in self._known
 
     def known(self, variable: Variable, text: str) -> None:
         """The variable's object exists under this name from here on (it may be referred to by

@@ -237,6 +237,9 @@ def write_break(
     else:
         writer.lines += ["try:", *(f"    {line}" for line in ending.tail)]
         writer.lines += [f"except BaseException as {error}:", f"    return {guarded}"]
+        if writer.errors:
+            # One that was raised has a traceback that leads to this frame: it would keep itself.
+            writer.lines += ["finally:", f"    del {', '.join(writer.errors)}"]
 
 
 def is_active(value: Variable | str) -> bool:

@@ -55,9 +55,9 @@ def close_generator(t, generator: GeneratorVariable) -> None:
         t.raise_exception(RuntimeError, "generator ignored GeneratorExit")
 
 
-def require_ended(t) -> None:
-    """No generator waits where its end would run code of the program: when Python drops it, its
-    `finally` and `with` blocks are left.
+def require_ended(t, writer) -> None:
+    """No generator that the body does not make anew waits where its end would run code of the
+    program: when Python drops it, its `finally` and `with` blocks are left.
 
     Raises SkipFrame for one that the root frame made: it knows best when it drops it. Raises
     GraphBreak for one made in a call below, to break at that call.
@@ -65,7 +65,7 @@ def require_ended(t) -> None:
     for generator, by_root in t.generators:
         frame = generator.frame
         waits = generator.started and not generator.finished
-        if waits and not _ends_quietly(frame):
+        if waits and not writer.makes(generator) and not _ends_quietly(frame):
             detail = f"{frame.code.co_name} is left half way"
             if by_root:
                 raise SkipFrame("generator", detail)

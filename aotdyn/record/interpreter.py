@@ -34,6 +34,7 @@ def run(t, frame: Frame, first: Raised | None = None) -> Return | Yield:
             cause.places = cause.places or frame.places()
             raise
         except Raised as raised:
+            pending = None  # its traceback leads here: it would keep itself
             outcome = unwind(t, frame, ins, raised)
         if outcome is None:
             frame.index += 1

@@ -26,6 +26,7 @@ from .variables import (
     MappingObject,
     MapVariable,
     MethodVariable,
+    Null,
     ObjectVariable,
     RangeVariable,
     SequenceIterator,
@@ -200,12 +201,36 @@ def _filter(w: BodyWriter, v: FilterVariable) -> str:
 
 @rebuilds(GeneratorVariable)
 def _generator(w: BodyWriter, v: GeneratorVariable) -> str:
-    if v.started:
-        raise GraphBreak("reconstruct", "a generator that has started", v.origin)
+    if v.started and not v.finished:
+        return _waiting(w, v)
     args, kwargs = v.args
     parts = [w.value(arg) for arg in args]
     parts += [f"{name}={w.value(arg)}" for name, arg in kwargs.items()]
-    return w.bind("generator", f"{w.value(v.function)}({', '.join(parts)})")
+    name = w.bind("generator", f"{w.value(v.function)}({', '.join(parts)})")
+    if v.finished:
+        w.lines.append(f"{name}.close()")
+    return name
+
+
+def _waiting(w: BodyWriter, v: GeneratorVariable) -> str:
+    """A generator that has run to one of its yields: its frame is made as it is there."""
+    frame = v.frame
+    if v.running or v.handled is not None:
+        raise GraphBreak("reconstruct", "a generator that is handling an exception", v.origin)
+    place = frame.decoded.instructions[frame.index - 1]
+    code = frame.code
+    boxed = {*code.co_cellvars, *code.co_freevars}
+    bound = {name: value for name, value in frame.locals.items() if value is not None}
+    unbound = tuple(name for name in code.co_varnames if name not in bound and name not in boxed)
+    function = w.value(v.function)
+    values = ["None" if name in boxed or name in unbound else w.value(bound[name])
+              for name in code.co_varnames]  # fmt: skip
+    values += [w.value(frame.cells[name]) for name in (*code.co_cellvars, *code.co_freevars)]
+    stack = tuple(not isinstance(value, Null) for value in frame.stack)
+    values += [w.value(value) for value in frame.stack if not isinstance(value, Null)]
+    where = (place.start, stack, unbound)
+    given = ", ".join([function, repr(where), *values])
+    return w.bind("generator", f"{w.runtime('waiting')}({given})")
 
 
 # -- functions and objects ------------------------------------------------------------
@@ -297,6 +322,7 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
         name = w.bind("error", f"{cls}.__new__({', '.join([cls, *args])})")
     else:
         name = w.bind("error", f"{cls}({', '.join(args)})")
+    w.errors.append(name)
     w.known(v, name)
     for attribute in ("cause", "context"):
         held = getattr(v, attribute)

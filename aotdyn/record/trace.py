@@ -274,13 +274,14 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
         # What is nested too deeply for the tracer may be well within the program's limit.
         return GraphBreak("recursion", frame.code.co_qualname)
     try:
-        require_ended(t)
         if cause is None:
             write_return(t, writer, value)
+            require_ended(t, writer)
             return Found(names, writer, None, grad, state)
         if t.entry.options.fullgraph:
             return cause
         write_break(t, writer, frame, frame.instruction, execute)
+        require_ended(t, writer)
         return Found(names, writer, _describe(frame, cause), grad, state)
     except GraphBreak as error:
         if error.origin is None:

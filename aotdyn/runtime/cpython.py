@@ -93,13 +93,15 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
     handlers work as in the original. (With kind STEP nothing follows but the step.) Its name is the
     original's: programs look at their frames.
 
-    ValueError: a generator's or coroutine's code, not a function's code, an unknown unbound name,
+    A generator's code makes a generator, which gets to the point in its first step.
+
+    ValueError: a coroutine's code, not a function's code, an unknown unbound name,
     a stack deeper than the code's, or an offset where no frame can be entered: not the start of an
     instruction, before its cells are made, between a call's keyword names and the call, or in an
     exception handler without saying what is handled there (`Point.handled`).
     """
     _require_function(code)
-    _require_unsuspended(code)
+    _require_unsuspended(code, _SUSPENDABLE & ~_GENERATOR)
     _require_enterable(code, point)
     code = _with_a_local(code)
     if point.kind == STEP:
@@ -291,8 +293,8 @@ def _require_function(code: CodeType) -> None:
         raise ValueError(f"{code.co_qualname} is not the code of a function")
 
 
-def _require_unsuspended(code: CodeType) -> None:
-    if suspends(code):
+def _require_unsuspended(code: CodeType, kinds: int = _SUSPENDABLE) -> None:
+    if code.co_flags & kinds:
         raise ValueError(f"{code.co_qualname} is a generator or a coroutine")
 
 
@@ -378,7 +380,10 @@ def _op(name: str, arg: int = 0) -> bytes:
 def _entry(code: CodeType) -> bytes:
     """What every function begins with, less the making of cells."""
     free = len(code.co_freevars)
-    return (_op("COPY_FREE_VARS", free) if free else b"") + _op("RESUME", 0)
+    start = _op("COPY_FREE_VARS", free) if free else b""
+    if code.co_flags & _GENERATOR:
+        start += _op("RETURN_GENERATOR") + _op("POP_TOP")
+    return start + _op("RESUME", 0)
 
 
 def _packed_count(code: CodeType, point: Point) -> int:
@@ -649,5 +654,11 @@ def _adapter(
         scope["name"] = code.co_name
     else:
         callee, scope = "function", {"function": FunctionType(code, globals)}
-    text = f"lambda {', '.join(names)}: {callee}({', '.join(arguments)})"
-    return eval(compile(text, internal_name(f"frame of {code.co_name}"), "eval"), scope)
+    # An exception among the values may be raised, with a traceback that leads here.
+    text = (
+        f"def frame({', '.join(names)}):\n"
+        f"    try: return {callee}({', '.join(arguments)})\n"
+        f"    finally: del {', '.join(names)}"
+    )
+    exec(compile(text, internal_name(f"frame of {code.co_name}"), "exec"), scope)
+    return scope["frame"]

@@ -96,7 +96,11 @@ class Entry:
 
 @hookless
 def dispatch(entry: Entry, values: tuple) -> Any:
-    """Runs a frame from its values to its end."""
+    """Runs a frame from its values to its end.
+
+    What it has run lets go of the values: an exception among them whose traceback leads here would
+    keep itself, and all of them, alive.
+    """
     while True:
         for check, body in entry.variants:  # noqa: B007 - body is used behind the loop
             inputs = check(*values)
@@ -106,9 +110,14 @@ def dispatch(entry: Entry, values: tuple) -> Any:
         else:
             found = misses.handle(entry, values)
             if found is None:
-                return entry.settings.run_plain(entry, values)
+                try:
+                    return entry.settings.run_plain(entry, values)
+                finally:
+                    del values
             inputs, body = found
         result = body(inputs, *values)
         if type(result) is not Continue:
+            del inputs, values
             return result
         entry, values = result.entry, result.values
+        del result

@@ -88,6 +88,7 @@ def call_hooked(f, /, *args, **kwargs):
         _c.set_eval_frame(_callback)
         return f(*args, **kwargs)
     finally:
+        del args, kwargs  # an exception among them may have a traceback that leads here
         if _c.set_eval_frame(prior) is None:
             _recount()
         if not nested:

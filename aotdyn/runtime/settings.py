@@ -101,6 +101,7 @@ class Settings:
             return call_hooked(entry.plain, *values)
         finally:
             _current.settings, _current.depth = before, depth
+            del values  # see `entry.dispatch`
 
 
 # So many frames that run as plain Python, one below the other, are looked below.

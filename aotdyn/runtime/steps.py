@@ -1,10 +1,14 @@
 """What bodies call at a graph break: exceptions handed to the frame's handlers, operations run
-while an exception is being handled. Offered to generated text by `support.py`."""
+while an exception is being handled, generators made anew where they wait. Offered to generated text
+by `support.py`."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from types import FunctionType
 from typing import Any
 
+from ..package.point import Point
+from .cpython import native
 from .hook import hookless
 
 _RUNTIME = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -32,3 +36,26 @@ def handling(error: BaseException, function: Callable, /, *args: Any, **kwargs: 
     except BaseException:
         error.__context__, error.__traceback__ = context, trace
         return function(*args, **kwargs)
+
+
+# (code, place, id of the globals) -> what takes a generator there; it keeps all three alive.
+_places: dict[tuple, Callable] = {}
+
+
+@hookless
+def waiting(function: FunctionType, place: tuple, *values: Any) -> Generator:
+    """A generator of a function that waits at a `yield`, as if it had run there.
+
+    place: the offset of the `yield`, the shape of the stack below what it yields, the unbound
+    names. values: the frame's values there (see `Point`), without what it yields.
+    """
+    code, key = function.__code__, (function.__code__, place, id(function.__globals__))
+    make = _places.get(key)
+    if make is None:
+        offset, stack, unbound = place
+        point = Point(offset, (*stack, True), unbound)
+        make = _places[key] = native(code, function.__globals__, point)
+    generator = make(*values, None)
+    generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
+    next(generator)
+    return generator

@@ -9,11 +9,12 @@ from ..package.values import contents, same_value
 from ..package.variant import code_hash
 from .cpython import END
 from .restart import keep
-from .steps import handling, thrown
+from .steps import handling, thrown, waiting
 
 __all__ = [
     "Continue", "END", "annotations", "code_is", "contents", "hook_kinds", "handling",
     "keep", "no_global_hooks", "no_hooks", "own_dict", "same_keys", "same_value", "thrown",
+    "waiting",
 ]  # fmt: skip
 
 

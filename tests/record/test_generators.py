@@ -8,7 +8,7 @@ import operator
 
 import torch
 
-from tests.record.programs import Programs
+from tests.record.programs import Programs, note
 
 program = Programs()
 
@@ -646,6 +646,198 @@ def p_left_with_its_frame(x):
 
     run()
     return log, x
+
+
+def steps(n, x, log):
+    try:
+        for i in range(n):
+            sent = yield x * i
+            if sent is not None:
+                log.append(sent)
+    finally:
+        log.append("ended")
+
+
+def nested(n, x, log):
+    seen = [n]
+
+    def inner():
+        seen.append(1)
+        yield x + len(seen)
+        seen.append(2)
+        yield x + len(seen)
+
+    yield from inner()
+    yield from steps(n, x, log)
+
+
+@contextlib.contextmanager
+def logged(name, log, k=2):
+    y = k * 2
+    try:
+        yield y
+    except ValueError as error:
+        log.append(("error", str(error)))
+    else:
+        log.append("no error")
+    finally:
+        log.append(("out", name, y))
+
+
+@program(breaks=2)
+def p_context_manager_around_a_break(x):
+    log = []
+    with logged("a", log) as v:
+        x = x + v
+        note(log, "between")
+        x = x * 2
+    return x, log
+
+
+@program(breaks=None)
+def p_context_managers_around_breaks(x):
+    log = []
+    with logged("a", log) as v, logged("b", log, k=3) as w:
+        x = x + v
+        note(log, "between")
+        x = x * w
+        if x.sum() > 5:
+            raise ValueError("big")
+    return x, log
+
+
+@program(breaks=2)
+def p_exit_stack_around_a_break(x):
+    log = []
+    with contextlib.ExitStack() as stack:
+        a = stack.enter_context(logged("a", log))
+        note(log, "between")
+        x = x * a + stack.enter_context(logged("b", log))
+    return x, log
+
+
+@program(breaks=None)
+def p_waits_across_a_break(x):
+    log = []
+    generator = steps(3, x, log)
+    found = [next(generator)]
+    note(log, "between")
+    found.append(next(generator))
+    found.append(generator.send("sent"))
+    generator.close()
+    return found, log
+
+
+@program(breaks=0)
+def p_waits_when_returned(x):
+    log = []
+    generator = steps(3, x, log)
+    return next(generator), generator, log
+
+
+@program(breaks=None)
+def p_waits_in_a_loop(x):
+    log, found = [], []
+    for item in steps(3, x, log):
+        note(log, "loop")
+        found.append(item + 1)
+    return found, log
+
+
+@program(breaks=None)
+def p_waits_in_yield_from(x):
+    log = []
+    generator = nested(2, x, log)
+    found = [next(generator)]
+    note(log, "between")
+    return found, [*generator], log
+
+
+@program(breaks=None)
+def p_finished_before_a_break(x):
+    log = []
+    generator = nested(2, x, log)
+    found = [*generator]
+    note(log, "between")
+    return found, next(generator, "none"), generator.gi_frame, log
+
+
+@program(breaks=None)
+def p_throws_into_one_that_waited(x):
+    log = []
+    generator = nested(2, x, log)
+    found = [next(generator)]
+    note(log, "between")
+    try:
+        generator.throw(KeyError("k"))
+    except KeyError as error:
+        log.append(repr(error))
+    return found, next(generator, None), log
+
+
+@program(breaks=None)
+def p_waits_while_it_handles_an_exception(x):
+    log = []
+
+    def g():
+        try:
+            raise KeyError("k")
+        except KeyError as error:
+            log.append((yield x))
+            log.append(repr(error))
+            raise
+
+    generator = g()
+    found = [next(generator)]
+    note(log, "between")
+    try:
+        generator.send("sent")
+    except KeyError as error:
+        log.append(repr(error.__context__))
+    return found, log
+
+
+@program(breaks=None)
+def p_ends_with_its_frame_after_an_exception(x):
+    log = []
+
+    def run():
+        try:
+            generator = steps(2, x, log)
+            next(generator)
+            note(log, "between")
+            raise KeyError("a")
+        except KeyError:
+            return next(generator)
+
+    return run(), list(log)
+
+
+@program(breaks=None)
+def p_ends_where_it_is_rebound(x):
+    log = []
+    generator = steps(2, x, log)
+    next(generator)
+    note(log, "between")
+    generator = steps(2, x + 1, log)
+    log.append("rebound")
+    found = [next(generator)]
+    del generator
+    log.append("deleted")
+    return found, log
+
+
+@program(breaks=None)
+def p_waits_without_locals(x):
+    def g():
+        yield 1
+        yield 2
+
+    log = []
+    generator = g()
+    found = [next(generator)]
+    note(log, "between")
+    return found, list(generator), x
 
 
 test_agrees = program.test()
