@@ -658,7 +658,7 @@ def _adapter(
     text = (
         f"def frame({', '.join(names)}):\n"
         f"    try: return {callee}({', '.join(arguments)})\n"
-        f"    finally: del {', '.join(names)}"
+        f"    finally: {'del ' if names else 'pass'}{', '.join(names)}"
     )
     exec(compile(text, internal_name(f"frame of {code.co_name}"), "exec"), scope)
     return scope["frame"]

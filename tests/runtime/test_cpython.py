@@ -866,7 +866,7 @@ CLASS_BODY = compile("class C:\n  x = 1", "", "exec").co_consts[0]
 NOT_FUNCTIONS = [CLASS_BODY, compile("x = 1", "", "exec")]
 
 
-@pytest.mark.parametrize("function", [generator, coroutine, async_generator])
+@pytest.mark.parametrize("function", [coroutine, async_generator])
 def test_suspending_code_is_refused(function):
     for call in (
         lambda: resume_code(function.__code__, Point(4)),
@@ -877,6 +877,37 @@ def test_suspending_code_is_refused(function):
             call()
     assert cpython.suspends(function.__code__)
     assert start_code(function.__code__).co_flags == function.__code__.co_flags
+
+
+def counting(n, start=0):
+    for i in range(start, n):
+        try:
+            got = yield i
+        except KeyError as error:
+            got = repr(error)
+        yield n, got
+
+
+def test_a_generator_begins_at_a_yield():
+    with pytest.raises(ValueError, match="generator or a coroutine"):
+        trampoline_code(counting.__code__, print)
+    at, _ = instruction(counting.__code__, "YIELD_VALUE")
+    unbound = ("got", "error")
+    make = native(counting.__code__, globals(), Point(at, (True, True), unbound))
+
+    def waiting():
+        running = make(5, 0, 2, None, None, iter(range(3, 5)), "first")
+        assert next(running) == "first"
+        assert running.gi_frame.f_lineno == counting.__code__.co_firstlineno + 3
+        return running
+
+    assert waiting().send("sent") == (5, "sent")
+    thrown = waiting()
+    assert thrown.throw(KeyError("k")) == (5, "KeyError('k')")
+    assert list(thrown) == [3, (5, None), 4, (5, None)]
+    assert list(waiting()) == [(5, None), 3, (5, None), 4, (5, None)]
+    with pytest.raises(IndexError):
+        waiting().throw(IndexError)
 
 
 @pytest.mark.parametrize("code", NOT_FUNCTIONS)
