@@ -80,6 +80,7 @@ def _cpu_seconds(name: str, step: str, isas: Sequence[str], folder: str) -> floa
             **os.environ,
             "AOTDYN_CACHE": f"{folder}/cache",
             "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+            "PYTHONDONTWRITEBYTECODE": "",  # modules are compiled once, as installed ones
         },
         check=True,
         stdout=subprocess.DEVNULL,

@@ -3,6 +3,7 @@ functions of torch that were replaced."""
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator
 
 import torch
@@ -62,9 +63,11 @@ def _apply(state: dict) -> None:
     torch.set_autocast_dtype("cpu", _dtype(autocast["dtype"][0]))
     torch.set_autocast_cache_enabled(autocast["cached_enabled"])
     torch.set_default_dtype(_dtype(state["default_dtype"]))
-    torch.use_deterministic_algorithms(
-        state["deterministic_algorithms"], warn_only=state["deterministic_algorithms_warn_only"]
-    )
+    # `torch.use_deterministic_algorithms` tells Inductor, and imports it for that.
+    tell = torch.use_deterministic_algorithms
+    if "torch._inductor" not in sys.modules:
+        tell = torch._C._set_deterministic_algorithms
+    tell(state["deterministic_algorithms"], warn_only=state["deterministic_algorithms_warn_only"])
     torch._C._set_grad_enabled(state["grad_mode"])
 
 

@@ -46,5 +46,5 @@ def _eager(graph: Graph) -> Callable[..., tuple]:
 def _builder() -> Builder:
     """Its workers stay for the next graph."""
     builder = Builder(Options.of({"isas": usable_isas()[:1]}))
-    atexit.register(builder.workers.close)
+    atexit.register(builder.close)
     return builder

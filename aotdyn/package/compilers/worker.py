@@ -1,7 +1,7 @@
 """Worker processes: jobs go in as bytes, results come out as bytes, one at a time.
 
-A worker is a fresh interpreter, so that nothing a program has done to this process reaches its
-jobs, and a job that crashes takes no more than its worker along.
+A worker is a fresh interpreter, or was forked from one, so that nothing a program has done to this
+process reaches its jobs, and a job that crashes takes no more than its worker along.
 """
 
 import contextlib
@@ -15,12 +15,9 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from ..errors import AotdynError
+from .forks import Forked, ForkServer, WorkerDied, module_path
 
 _LENGTH = 8
-
-
-class WorkerDied(AotdynError):
-    """A worker ended in the middle of a job. The message says how."""
 
 
 class WorkersClosed(AotdynError):
@@ -50,25 +47,33 @@ def serve(handle: Callable[[bytes], bytes]) -> None:
 
 
 class Worker:
-    """One process that runs a module which calls `serve`."""
+    """One process that runs the `main` of a module, which calls `serve`."""
 
-    def __init__(self, module: str, environment: dict[str, str] | None = None):
+    def __init__(
+        self, module: str, environment: dict[str, str], server: ForkServer | None = None
+    ):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
-        path = os.pathsep.join(part or os.getcwd() for part in sys.path)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={**os.environ, "PYTHONPATH": path, **(environment or {})},
-            start_new_session=True,  # an interrupt from the keyboard is for us, not for it
-        )
+        theirs, stdin = os.pipe()
+        stdout, ours = os.pipe()
+        self._stdin, self._stdout = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
+        files = (theirs, ours, self._errors.fileno())
+        try:
+            if server is None:
+                self._process: Forked | subprocess.Popen = _fresh(module, environment, files)
+            else:
+                self._process = server.fork(module, files, environment)
+        except BaseException:
+            self._close_files()
+            raise
+        finally:
+            os.close(theirs)
+            os.close(ours)
 
     def run(self, job: bytes) -> bytes:
         """The result of a job. Raises WorkerDied."""
         try:
-            _send(self._process.stdin, job)
-            found = _receive(self._process.stdout)
+            _send(self._stdin, job)
+            found = _receive(self._stdout)
         except (OSError, ValueError):  # ValueError: `close` has closed the pipes meanwhile
             found = None
         if found is None:
@@ -93,20 +98,44 @@ class Worker:
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
         self._process.kill()
         self._process.wait()
-        self._process.stdout.close()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        self._stdout.close()
         self._errors.close()
 
 
-class Workers:
-    """Workers of one module; started when they are needed, kept for the next job."""
+def _fresh(module: str, environment: dict[str, str], files: tuple[int, ...]) -> subprocess.Popen:
+    stdin, stdout, stderr = files
+    return subprocess.Popen(
+        [sys.executable, "-m", module],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(module_path()), **environment},
+        start_new_session=True,  # an interrupt from the keyboard is for us, not for it
+    )
 
-    def __init__(self, module: str, environment: dict[str, str] | None = None):
+
+class Workers:
+    """Workers of one module; started when they are needed, kept for the next job.
+
+    server: what they are forked from; fresh interpreters without.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        environment: dict[str, str] | None = None,
+        server: ForkServer | None = None,
+    ):
         self._module = module
-        self._environment = environment
+        self._environment = environment or {}
+        self._server = server
         self._idle: list[Worker] = []
         self._all: list[Worker] = []
         self._lock = threading.Lock()
@@ -117,7 +146,12 @@ class Workers:
 
         Raises WorkerDied; WorkersClosed once they are closed, also in the middle of a job.
         """
-        worker = self._free()
+        try:
+            worker = self._free()
+        except WorkerDied:
+            with self._lock:
+                self._check_open()
+            raise
         try:
             return worker.run(job)
         except WorkerDied:
@@ -131,13 +165,21 @@ class Workers:
 
     def _free(self) -> Worker:
         with self._lock:
-            if self._closed:
-                raise WorkersClosed("interrupted")
+            self._check_open()
             worker = self._idle.pop() if self._idle else None
-            if worker is None or not worker.alive:
-                worker = Worker(self._module, self._environment)
-                self._all.append(worker)
+        if worker is not None and worker.alive:
             return worker
+        worker = Worker(self._module, self._environment, self._server)
+        with self._lock:
+            self._all.append(worker)
+            if not self._closed:
+                return worker
+        worker.close()
+        raise WorkersClosed("interrupted")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise WorkersClosed("interrupted")
 
     def close(self) -> None:
         """Ends all of them, for good."""

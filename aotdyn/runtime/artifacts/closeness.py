@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 
 # In units of the dtype's own precision, by the size of the largest element: compilers sum up in
 # another order and round less often. Half precision is rounded once, at the end.
@@ -70,14 +70,15 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return distance(a, b) <= units * unit(b.dtype) * size(b)
 
 
-class _Precision(TorchDispatchMode):
-    """Notes the least precise dtype of all that is computed."""
+class _Precision(TorchFunctionMode):
+    """Notes the least precise dtype of all that is computed. (A mode of the dispatcher would see
+    more, and import torch's compiler.)"""
 
     def __init__(self) -> None:
         super().__init__()
         self.unit = 0.0
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
         found = function(*args, **(kwargs or {}))
         for part in found if isinstance(found, tuple | list) else (found,):
             if is_float(part):

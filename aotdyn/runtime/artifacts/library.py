@@ -62,7 +62,8 @@ def library_path(plan: Plan, files: Mapping[str, Any]) -> str:
 
 def _path(key: str, data: bytes | memoryview, external: bytes) -> str:
     """A path that the library can be loaded from; the same one each time."""
-    key += " with operators" if external else ""
+    if external:
+        key += hashlib.sha256(external).hexdigest()
     found = _paths.get(key)
     if found is None:
         # Operators behind the dispatcher are described in a file that must lie beside the library.
@@ -85,13 +86,30 @@ def _in_memory(data: bytes | memoryview) -> str:
 
 def _private_file(data: bytes | memoryview, external: bytes) -> str:
     """A file named by its contents, in a folder that nobody else can write to."""
-    digest = hashlib.sha256(bytes(data) + external).hexdigest()[:32]
+    digest = hashlib.sha256(data).hexdigest()[:32]
     folder = _private_folder()
     library = folder / f"{digest}.so"
-    if external:
-        _write(folder / f"{digest}.json", external)
     _write(library, data)
-    return str(library)
+    if not external:
+        return str(library)
+    digest = hashlib.sha256(digest.encode() + external).hexdigest()[:32]
+    _write(folder / f"{digest}.json", external)
+    return str(_linked(library, folder / f"{digest}.so", data))
+
+
+def _linked(library: Path, path: Path, data: bytes | memoryview) -> Path:
+    """A second name for a library, which is in memory once whatever it is called."""
+    if not path.exists() or not path.samefile(library):
+        handle, scratch = tempfile.mkstemp(dir=path.parent)
+        os.close(handle)
+        os.unlink(scratch)
+        try:
+            os.link(library, scratch)
+        except OSError:  # not all file systems have links
+            _write(path, data)
+        else:
+            os.replace(scratch, path)
+    return path
 
 
 def _private_folder() -> Path:

@@ -1,7 +1,6 @@
 """Replays compiled artifacts against eager graphs: the process in which the gate runs them.
 
-`python -m aotdyn.runtime.artifacts.replay` answers for each artifact what is wrong with it.
-Nothing imports this module.
+It answers for each artifact what is wrong with it. Only such processes import this module.
 """
 
 import itertools
@@ -126,7 +125,7 @@ def _run(
     given, leaves = inputs.make()
     run = _Run(inputs=given)
     history = [value.grad_fn if isinstance(value, torch.Tensor) else None for value in given]
-    torch.manual_seed(11)
+    torch.default_generator.manual_seed(11)  # `torch.manual_seed` imports torch's compiler
     mode = torch.is_grad_enabled()
     try:
         run.outputs = tuple(function(*given))
@@ -268,6 +267,7 @@ def _sharing(run: _Run) -> list[tuple]:
     return found
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Answers for artifacts until there are no more."""
     warnings.simplefilter("ignore")
     serve(handle)

@@ -88,12 +88,14 @@ def test_code_that_looks_different_is_refused(old, new):
         part_code(WRAPPER.replace(old, new), {"avx2": KERNEL}, "")
 
 
-def test_operators_are_numbered_per_library():
+def test_operators_are_numbered_per_graph():
     call = "aoti_torch_proxy_executor_call_function(proxy_executor, 1, 2, a);"
     text = WRAPPER.replace("cpp_fused_add_0(a, b);", call)
-    part = part_code(text, {"avx2": KERNEL}, '{"nodes": [{"name": "a"}, {"name": "b"}]}')
-    assert len(part.external) == 2
-    assert "(proxy_executor, 6, 2, a)" in part.with_external(5).wrapper
+    nodes = '{"nodes": [{"name": "a"}, {"name": "b"}]}'
+    first, later = (part_code(text, {"avx2": KERNEL}, nodes, index) for index in (0, 5))
+    assert len(later.external) == 2 and first.name != later.name
+    assert "(proxy_executor, 1, 2, a)" in first.wrapper
+    assert "(proxy_executor, 6, 2, a)" in later.wrapper
 
 
 def test_no_compiler(monkeypatch, tmp_path):

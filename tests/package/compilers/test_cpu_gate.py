@@ -13,6 +13,7 @@ from aotdyn.package.compilers.cpu import gate
 from aotdyn.package.compilers.cpu.build import Builder
 from aotdyn.package.compilers.cpu.isa import runnable_here
 from aotdyn.package.compilers.cpu.jobs import Options
+from aotdyn.package.compilers.forks import ForkServer
 from aotdyn.package.graph import Graph, GraphInput, Node, Value
 from aotdyn.package.plan import plan_from_bytes, plan_to_bytes
 from aotdyn.package.recording import read_recording
@@ -116,6 +117,7 @@ class Built:
         options = Options((ISA,), **({"ways": ("container",)}))
         with Builder(options) as builder:
             self.built = builder.build([Job(graph) for graph in graphs.values()])
+        self.server = ForkServer()
 
     def artifact(self, name):
         id = self.graphs[name].id
@@ -124,9 +126,12 @@ class Built:
 
     def check(self, name, artifact, cache):
         """What the gate says, "" for nothing."""
-        graph = self.graphs[name]
-        failed = gate.check_artifacts({graph.id: (Job(graph), artifact)}, [ISA], cache)
-        return failed.get(graph.id, "")
+        return self.compare(self.graphs[name], artifact, cache)
+
+    def compare(self, graph, artifact, cache):
+        """The same for any graph."""
+        jobs = {graph.id: (Job(graph), artifact)}
+        return gate.check_artifacts(jobs, [ISA], cache, self.server).get(graph.id, "")
 
 
 @pytest.fixture(scope="module")
@@ -243,9 +248,7 @@ def test_a_wrong_graph_is_stopped(built, cache):
     )
     other = replace(graph, nodes=nodes)
     assert other != graph
-    job = Job(other)
-    failed = gate.check_artifacts({other.id: (job, built.artifact("gelu"))}, [ISA], cache)
-    assert "differs by" in failed[other.id]
+    assert "differs by" in built.compare(other, built.artifact("gelu"), cache)
 
 
 def test_what_no_input_was_found_for_is_not_shipped(built, cache):
@@ -253,5 +256,5 @@ def test_what_no_input_was_found_for_is_not_shipped(built, cache):
     graph = built.graphs["gelu"]
     never = Node("z", Import("torch", "_assert"), (False, "never"), ())
     other = replace(graph, nodes=(never, *graph.nodes))
-    failed = gate.check_artifacts({other.id: (Job(other), built.artifact("gelu"))}, [ISA], cache)
-    assert "could not be tried on random inputs: AssertionError" in failed[other.id]
+    answer = built.compare(other, built.artifact("gelu"), cache)
+    assert "could not be tried on random inputs: AssertionError" in answer

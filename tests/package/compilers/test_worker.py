@@ -1,15 +1,20 @@
-"""Worker processes: results, crashes, and that workers are kept."""
+"""Worker processes, fresh ones and forked ones: results, crashes, and that workers are kept."""
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.compilers.forks import ForkServer
 from aotdyn.package.compilers.worker import WorkerDied, Workers, WorkersClosed
 
 MODULE = """
-import os, time
+import os, sys, time
 from aotdyn.package.compilers.worker import serve
+
+prepared = 0
 
 def handle(data):
     print("to nobody")
@@ -19,18 +24,44 @@ def handle(data):
         os.abort()
     if data == b"end":
         raise ValueError("no such job")
+    if data == b"compilers":
+        names = ("torch._dynamo", "torch._inductor", "sympy", "triton", "aotdyn.record")
+        return " ".join(name for name in names if name in sys.modules).encode()
+    if data == b"facts":
+        import torch
+        level, named = torch.backends.cpu.get_cpu_capability(), os.environ.get("AOTDYN_NAMED")
+        return f"{level} {named} {prepared} {torch.ones(3, requires_grad=True).sum()}".encode()
     return str(os.getpid()).encode() + data
 
-if __name__ == "__main__":
+def prepare():
+    global prepared
+    prepared += 1
+
+def main():
     serve(handle)
+
+if __name__ == "__main__":
+    main()
 """
+NAME = "aotdyn_test_worker"
 
 
 @pytest.fixture
-def workers(tmp_path, monkeypatch):
-    (tmp_path / "aotdyn_test_worker.py").write_text(MODULE)
+def module(tmp_path, monkeypatch):
+    (tmp_path / f"{NAME}.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
-    with Workers("aotdyn_test_worker") as made:
+
+
+@pytest.fixture(scope="module")
+def server():
+    made = ForkServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["fresh", "forked"])
+def workers(request, module, server):
+    with Workers(NAME, server=server if request.param == "forked" else None) as made:
         yield made
 
 
@@ -54,3 +85,37 @@ def test_closing_interrupts_a_job_and_starts_no_other(workers):
             job.result()
     with pytest.raises(WorkersClosed):
         workers.run(b"-a")
+
+
+def test_several_workers_at_once(workers):
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(workers.run, [b"-%d" % i for i in range(20)]))
+    assert [answer.partition(b"-")[2] for answer in found] == [b"%d" % i for i in range(20)]
+
+
+def test_what_a_forked_worker_has(module, server):
+    """Each has its own ISA; nothing but torch was imported before."""
+    for level in [{"scalar": "default"}.get(isa, isa) for isa in runnable_here()]:
+        environment = {"ATEN_CPU_CAPABILITY": level, "AOTDYN_NAMED": level}
+        with Workers(NAME, environment, server) as workers:
+            assert workers.run(b"compilers") == b""
+            assert workers.run(b"facts") == f"{level.upper()} {level} 0 3.0".encode()
+
+
+def test_a_server_forked_from_a_server(module, server):
+    inner = ForkServer(NAME, server)
+    with Workers(NAME, server=inner) as workers:
+        assert workers.run(b"facts").split()[2] == b"1"
+        with pytest.raises(WorkerDied, match="died of SIGABRT"):
+            workers.run(b"die")
+        pid = int(workers.run(b""))
+    inner.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_server_that_cannot_start(server):
+    broken = ForkServer("aotdyn_no_such_module", server)
+    with Workers(NAME, server=broken) as workers, pytest.raises(WorkerDied, match="no_such_module"):
+        workers.run(b"")
+    broken.close()

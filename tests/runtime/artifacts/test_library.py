@@ -48,6 +48,8 @@ def test_private_files(monkeypatch, tmp_path):
     assert open(path, "rb").read() == b"code" and open(path[:-3] + ".json", "rb").read() == b"{}"
     open(path, "wb").write(b"changed")
     assert open(library._private_file(b"code", b"{}"), "rb").read() == b"code"
+    other = library._private_file(b"code", b"[]")
+    assert other != path and os.path.samefile(other, library._private_file(b"code", b"{}"))
     os.chmod(os.path.dirname(path), 0o755)
     with pytest.raises(PackageError, match="not private"):
         library._private_file(b"code", b"{}")

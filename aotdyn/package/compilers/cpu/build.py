@@ -18,6 +18,7 @@ from ...plan import NEW, plan_to_bytes
 from ...providers import named_provider
 from .. import Built, Job, Progress
 from ..cache import Cache, digest
+from ..forks import ForkServer
 from ..worker import WorkerDied, Workers
 from .code import PartCode, table
 from .gate import check_artifacts
@@ -34,6 +35,7 @@ from .settings import check_settings, without_effect
 from .toolchain import HERE, Source, Toolchain, needs
 
 TARGET = "cpu"
+WORKER = "aotdyn.package.compilers.cpu.worker"
 
 @dataclass(frozen=True)
 class _Try:
@@ -120,13 +122,22 @@ class Builder:
         self.cache = cache or Cache()
         self.toolchain = Toolchain.find(self.cache)
         self.count = workers or len(os.sched_getaffinity(0))
-        self.workers = Workers("aotdyn.package.compilers.cpu.worker")
+        # The gate's processes must not have imported a compiler, so there are two servers.
+        self.torch = ForkServer()
+        self.inductor = ForkServer(WORKER, self.torch)
+        self.workers = Workers(WORKER, server=self.inductor)
 
     def __enter__(self) -> "Builder":
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends its processes."""
         self.workers.close()
+        self.inductor.close()
+        self.torch.close()
 
     def build(self, jobs: Sequence[Job], progress: Progress | None = None) -> Built:
         """Compiles graphs, each in the first of the ways that takes it and passes the gate; what
@@ -139,7 +150,7 @@ class Builder:
         compiled = self._compile_all(tries, built, progress or (lambda *_: None))
         while compiled:
             artifacts = self._link(compiled)
-            failed = check_artifacts(artifacts, self.options.isas, self.cache)
+            failed = check_artifacts(artifacts, self.options.isas, self.cache, self.torch)
             if not failed:
                 self._finish(compiled, artifacts, built)
                 break
@@ -254,20 +265,14 @@ class Builder:
     def _link(self, compiled: list[_Compiled]) -> dict[str, tuple[Job, Artifact]]:
         """An artifact for each graph, all with the same libraries."""
         parts: dict[str, int] = {}
-        external: list[str] = []
-        moved: dict[str, PartCode] = {}
         for entry in compiled:
             for part in entry.lowered.parts:
-                if part.wrapper and part.name not in parts:
-                    parts[part.name] = len(parts)
-                    moved[part.name] = part.with_external(len(external))
-                    external += part.external
+                if part.wrapper:
+                    parts.setdefault(part.name, len(parts))
         libraries = {
-            f"{isa}.so": self._link_isa(isa, compiled, list(parts), moved)
-            for isa in self.options.isas
+            f"{isa}.so": self._link_isa(isa, compiled, list(parts)) for isa in self.options.isas
         }
-        described = json.dumps({"nodes": [json.loads(text) for text in external]}).encode()
-        name = digest(*libraries.values(), described)[:32]
+        name = digest(*libraries.values())[:32]
         artifacts = {}
         for entry in compiled:
             lowered = entry.lowered
@@ -278,7 +283,7 @@ class Builder:
                 plan = replace(plan, forward=numbers[0], backward=backward)
             files = {"plan": plan_to_bytes(plan), **lowered.files, **libraries}
             if plan.external:
-                files["external.json"] = described
+                files["external.json"] = _external(lowered.parts)
             attempt = entry.attempt
             notes = {"way": attempt.way} | ({"why": attempt.why} if attempt.why else {})
             notes |= _frozen_note(entry)
@@ -286,17 +291,11 @@ class Builder:
             artifacts[entry.job.graph.id] = (entry.job, artifact)
         return artifacts
 
-    def _link_isa(
-        self, isa: str, compiled: list[_Compiled], names: list[str], moved: dict[str, PartCode]
-    ) -> bytes:
+    def _link_isa(self, isa: str, compiled: list[_Compiled], names: list[str]) -> bytes:
         objects: dict[Path, None] = {}
         for entry in compiled:
-            for part, wrapper, kernels in zip(
-                entry.lowered.parts, entry.wrappers, entry.kernels
-            ):
+            for wrapper, kernels in zip(entry.wrappers, entry.kernels):
                 if wrapper is not None:
-                    if moved[part.name].wrapper != part.wrapper:
-                        wrapper = self.toolchain.compile(Source(moved[part.name].wrapper))
                     objects[wrapper] = None
                 if isa in kernels:
                     objects[kernels[isa]] = None
@@ -304,6 +303,14 @@ class Builder:
         objects[self.toolchain.compile(Source(table(names) + container))] = None
         # Objects are named by what they are made of.
         return self.toolchain.link(list(objects), digest(*map(str, objects)))
+
+
+def _external(parts: Iterable[PartCode]) -> bytes:
+    """The operators that a graph calls through the dispatcher, which torch looks up when it loads
+    the graph: not those of others, which need not be there."""
+    return json.dumps(
+        {"nodes": [json.loads(text) for part in parts for text in part.external]}
+    ).encode()
 
 
 def _sorted(

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .refusal import Refused
 
@@ -33,7 +33,7 @@ class PartCode:
     """One part, ready to be compiled. name: of the graph's class, a hash of the contents.
 
     kernels: for each ISA, "" where there are none. external: the operators that are called through
-    the dispatcher, as JSON texts; `with_external` numbers them.
+    the dispatcher, as JSON texts.
     """
 
     name: str
@@ -41,16 +41,14 @@ class PartCode:
     kernels: dict[str, str]
     external: tuple[str, ...] = ()
 
-    def with_external(self, first: int) -> "PartCode":
-        """The same code in a library whose list has the operators from index `first` on."""
-        if not self.external or not first:
-            return self
-        moved = _EXTERNAL.sub(lambda m: f"{m[1]}{int(m[2]) + first}", self.wrapper)
-        return replace(self, wrapper=moved)
 
-
-def part_code(wrapper: str, kernels: dict[str, str], external: str) -> PartCode:
-    """Raises Refused for a text that is not as expected."""
+def part_code(
+    wrapper: str, kernels: dict[str, str], external: str, first: int = 0
+) -> PartCode:
+    """first: the index of the part's operators in its graph's list. Raises Refused for a text that
+    is not as expected."""
+    if external and first:
+        wrapper = _EXTERNAL.sub(lambda m: f"{m[1]}{int(m[2]) + first}", wrapper)
     facts = json.dumps([wrapper, kernels, external], sort_keys=True)
     name = f"g{hashlib.sha256(facts.encode()).hexdigest()[:20]}"
     names = set(_KERNEL.findall(_declarations(wrapper)))

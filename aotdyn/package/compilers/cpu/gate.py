@@ -13,6 +13,7 @@ from ...schema import CODEC
 from ...values import decode, encode, from_bytes, to_bytes
 from .. import Job
 from ..cache import Cache, digest
+from ..forks import ForkServer
 from ..worker import WorkerDied, Workers
 from .isa import runnable_here
 
@@ -24,17 +25,23 @@ _CAPABILITY = {"avx512": "avx512", "avx2": "avx2", "scalar": "default"}
 
 
 def check_artifacts(
-    artifacts: dict[str, tuple[Job, Artifact]], isas: Sequence[str], cache: Cache
+    artifacts: dict[str, tuple[Job, Artifact]],
+    isas: Sequence[str],
+    cache: Cache,
+    server: ForkServer,
 ) -> dict[str, str | int]:
     """The graphs that fail, and how. A pass is remembered for the same code. Code for ISAs that
-    this machine does not have is not run. An int is an output that has to be made contiguous."""
+    this machine does not have is not run. An int is an output that has to be made contiguous.
+
+    server: forks processes that have imported torch and nothing else.
+    """
     failed: dict[str, str | int] = {}
     here = runnable_here()
     for isa in isas:
         if isa not in here:
             continue
         environment = {"ATEN_CPU_CAPABILITY": _CAPABILITY[isa]}
-        with Workers("aotdyn.runtime.artifacts.replay", environment) as workers:
+        with Workers("aotdyn.runtime.artifacts.replay", environment, server) as workers:
             for id, (job, artifact) in artifacts.items():
                 if id in failed:
                     continue

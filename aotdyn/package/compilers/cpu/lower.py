@@ -306,8 +306,12 @@ class Lowering:
         """The plan, the Python text and the C++ of this way."""
         plan = replace(plan, external=any(part.external for part in self.parts.values()))
         parts = [self.parts[name] for name in PARTS if name in self.parts]
-        code = tuple(part_code(part.wrapper, part.kernels, part.external) for part in parts)
-        return plan, adapter, code
+        code: list[PartCode] = []
+        first = 0
+        for part in parts:
+            code.append(part_code(part.wrapper, part.kernels, part.external, first))
+            first += len(code[-1].external)
+        return plan, adapter, tuple(code)
 
     def _note_floats(self, interface: Interface) -> None:
         """The caller has numbers where the code takes tensors."""

@@ -1,12 +1,14 @@
-"""The process that lowers graphs: `python -m aotdyn.package.compilers.cpu.worker`."""
+"""The process that lowers graphs. Its server imports this module and calls `prepare`."""
 
 import logging
 import warnings
 
 import torch
 
+from ...graph import Graph, GraphInput, Node, Value
+from .. import Job
 from ..worker import serve
-from .jobs import CONTAINER, PYTHON, Refusal, job_from_bytes, result_to_bytes
+from .jobs import CONTAINER, PYTHON, Options, Refusal, job_from_bytes, result_to_bytes
 from .lower import lower
 from .lower_python import lower_python
 from .refusal import Refused
@@ -26,7 +28,16 @@ def handle(data: bytes) -> bytes:
         torch._dynamo.reset()
 
 
-if __name__ == "__main__":
+def prepare() -> None:
+    """Does what Inductor does once in a process, before its first graph."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
+    x = GraphInput("x", "float32", "cpu", size=(64,), stride=(1,))
+    graph = Graph((x,), (Node("y", "relu", (Value("x"),), ()),), ("y",), grad=False)
+    lower(Job(graph), Options(isas=("avx2",)))
+    torch._dynamo.reset()
+
+
+def main() -> None:
+    """Lowers graphs until there are no more."""
     serve(handle)
