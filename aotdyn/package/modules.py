@@ -5,22 +5,34 @@ from typing import Any
 
 from torch.nn import Module
 
-from .replaced import is_foreign
+from .replaced import is_foreign, namespace_of, version
 
 # What stands in for `Module.__call__` while a program is recorded.
 _stand_ins: list[Callable] = []
 
+_MODULE = namespace_of(Module)
+# The version of Module's namespace, and whether calls were torch's own then.
+_known: tuple[int, bool] = (-1, False)
+
 
 def stand_in_for_call(function: Callable) -> Callable:
     """Notes that a function does what `Module.__call__` does, as far as guards are concerned."""
+    global _known
     _stand_ins.append(function)
+    _known = (-1, False)
     return function
 
 
 def calls_are_torchs() -> bool:
     """Whether calling a module runs torch's own code."""
-    call = Module.__call__
-    return not (is_foreign(Module._call_impl) or is_foreign(call) and call not in _stand_ins)
+    global _known
+    now, (then, answer) = version(_MODULE), _known
+    if now != then:
+        call = Module.__call__
+        foreign = is_foreign(Module._call_impl) or is_foreign(call) and call not in _stand_ins
+        answer = not foreign
+        _known = (now, answer)
+    return answer
 
 
 def hook_kinds(module: Any) -> tuple | None:

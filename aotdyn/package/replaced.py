@@ -20,13 +20,13 @@ _TORCH = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 version = torch._C._dynamo.guards.dict_version
 
 
-def _namespace(cls: type) -> dict[str, Any]:
+def namespace_of(cls: type) -> dict[str, Any]:
     """A class' own dictionary, not the read-only proxy of it."""
     (namespace,) = gc.get_referents(cls.__dict__)
     return namespace
 
 
-TENSOR = _namespace(torch.Tensor)
+TENSOR = namespace_of(torch.Tensor)
 FUNCTIONAL = vars(F)
 _SPACES = {"Tensor": TENSOR, "functional": FUNCTIONAL}
 
