@@ -1,6 +1,7 @@
 """The JIT's Inductor: the jobs, the cache and the loader of the target `cpu`, for one graph."""
 
 import atexit
+import os
 from collections.abc import Callable
 from functools import cache
 
@@ -45,6 +46,10 @@ def _eager(graph: Graph) -> Callable[..., tuple]:
 @cache
 def _builder() -> Builder:
     """Its workers stay for the next graph."""
-    builder = Builder(Options.of({"isas": usable_isas()[:1]}))
-    atexit.register(builder.close)
+    builder, owner = Builder(Options.of({"isas": usable_isas()[:1]})), os.getpid()
+    atexit.register(lambda: builder.close() if os.getpid() == owner else None)
     return builder
+
+
+# A process that the program forks must not talk to the workers of its parent.
+os.register_at_fork(after_in_child=_builder.cache_clear)

@@ -315,6 +315,27 @@ def test_the_jit_and_pack_share_jobs_and_cache(recording, cache, tmp_path):
     assert len(entries(cache, "lowered")) == 2  # the recording has one graph more
 
 
+FORKS = '''
+import os
+import torch, aotdyn
+from aotdyn_test_program import inputs, reduces
+torch.set_num_threads(1)  # OpenMP's threads do not survive a fork
+jitted = aotdyn.compile(reduces)
+x, w = (t.detach() for t in inputs())
+jitted(x, w)
+child = os.fork()
+found = jitted(x.double(), w.double())
+assert all(torch.allclose(a, b) for a, b in zip(found, reduces(x.double(), w.double())))
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    jitted(x.bfloat16(), w.bfloat16())
+'''
+
+
+def test_a_forked_process_has_workers_of_its_own(folder, cache):
+    assert said(FORKS, AOTDYN_CACHE=str(cache.folder)) == ""
+
+
 def test_the_jit_without_a_compiler(cache, tmp_path):
     """It says so once."""
     environment = {"AOTDYN_CACHE": str(cache.folder), "PATH": str(tmp_path), "CXX": ""}
