@@ -735,4 +735,120 @@ def p_tracebacks_are_those_of_python(x):
     return line, again, x + 1
 
 
+# -- what operators raise for sizes and types ------------------------------------------------
+
+
+def _fails(*attempts):
+    """What each attempt on a tensor raises; a program of its own for each."""
+    for number, attempt in enumerate(attempts):
+
+        def p_attempt(x, attempt=attempt):
+            try:
+                return attempt(x)
+            except (RuntimeError, IndexError, TypeError, ValueError, AttributeError) as e:
+                return type(e), str(e), x * 2
+
+        p_attempt.__name__ = f"p_operator_fails_{number}"
+        p_attempt.__qualname__ = p_attempt.__name__
+        globals()[p_attempt.__name__] = p_attempt
+        program()(p_attempt)
+
+
+_fails(
+    lambda x: x @ torch.ones(5),
+    lambda x: x + torch.ones(5),
+    lambda x: x.view(2, 2),
+    lambda x: x[5],
+    lambda x: torch.mm(x, x),
+    lambda x: x + "a",
+    lambda x: torch.relu(x, 1, 2),
+    lambda x: x.nope,
+    lambda x: torch.cat([x, torch.ones(2, 2)]),
+    lambda x: x.sum(3),
+    lambda x: list(x[0]),
+    lambda x: x.unsqueeze(4),
+    lambda x: torch.nn.functional.linear(x, torch.ones(2, 5)),
+    lambda x: torch.device("nonsense"),
+    lambda x: x.to("nonsense"),
+)
+
+
+@program((torch.ones(3), []))
+def p_operator_fails_between_effects(x, log):
+    try:
+        log.append(1)
+        x @ torch.ones(5)
+        log.append("never")
+    except RuntimeError as e:
+        log.append(str(e)[:12])
+    finally:
+        log.append("finally")
+    return log, x + 1
+
+
+@program()
+def p_operator_fails_in_place(x):
+    y = x.clone()
+    with contextlib.suppress(RuntimeError):
+        y.add_(torch.ones(2, 5))
+    return y
+
+
+@program()
+def p_operator_fails_in_turns(x):
+    for size in (5, 4, 3):
+        try:
+            return torch.nn.functional.linear(x, torch.ones(2, size)), size
+        except RuntimeError:
+            continue
+
+
+@program()
+def p_operator_fails_with_a_cause(x):
+    try:
+        try:
+            x.reshape(7)
+        except RuntimeError as e:
+            raise ValueError("bad") from e
+    except ValueError as v:
+        return type(v.__cause__), str(v.__cause__), type(v.__context__), x
+
+
+@program()
+def p_operator_fails_in_a_generator(x):
+    def items():
+        yield 1
+        yield x @ torch.ones(5)
+
+    out = []
+    try:
+        for item in items():
+            out.append(item)
+    except RuntimeError:
+        out.append("end")
+    return out, x
+
+
+@program((torch.ones(3), torch.nn.Parameter(torch.ones(5, 5))))
+def p_operator_fails_on_a_parameter(x, w):
+    try:
+        return x.matmul(w)
+    except RuntimeError as e:
+        return str(e), w * 2
+
+
+@program(*((torch.ones(n),) for n in (4, 5, 21)), breaks=None)
+def p_operator_fails_for_some_sizes(x):
+    try:
+        return x.reshape(7, 3) + 1
+    except RuntimeError as e:
+        return str(e), x
+
+
+@program(breaks=None)
+def p_operator_fails_and_nobody_catches(x):
+    with torch.no_grad():
+        return x @ torch.ones(5)
+
+
 test_agrees = program.test()
