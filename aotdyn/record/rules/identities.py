@@ -1,17 +1,22 @@
 """`id()` and weak references."""
 
 import weakref
+from typing import Any
 
 from ...package.reference import Import
 from ...package.source import Referent
+from ..attributes import has_own_dict, own_dict_of
 from ..body import BodyWriter, rebuilds
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
+    DictVariable,
     IdentityVariable,
     Lazy,
+    ObjectVariable,
     Variable,
 )
+from ..variables.containers import Unread
 from ..wrap import wraps
 from .table import calls, rule
 
@@ -60,7 +65,34 @@ def _weak_reference(t, value: weakref.ref, source) -> Variable:
 
 @calls(WeakReference)
 def _dereference(t, self: WeakReference, args, kwargs) -> Variable:
+    effects = t.effects
+    if effects.globals or effects.members or any(map(_lets_go, effects.changed.values())):
+        # The object may be gone; that is seen when the changes are made.
+        raise GraphBreak("unknown_call", "a weak reference, after objects were let go")
     return t.lazy(self.live(), Referent(self.source))
+
+
+def _lets_go(variable: Variable) -> bool:
+    """Whether what the frame has done to an object that came in may have taken the last reference
+    from another one."""
+    if isinstance(variable, Unread):
+        return variable.look is None
+    if isinstance(variable, DictVariable):
+        kinds = {change[0] for change in variable.changes}
+        replaced = any(_is_held(variable.live.get(change[1])) for change in variable.changes)
+        return "clear" in kinds or replaced
+    if type(variable) is ObjectVariable and has_own_dict(variable.cls):
+        own = own_dict_of(variable)
+        return any(
+            _is_held(own[name]) if name in own else hasattr(variable.cls, name)
+            for name in variable.attributes
+        )
+    return True
+
+
+def _is_held(value: Any) -> bool:
+    """Whether a value may be, or hold, an object that somebody refers to weakly."""
+    return type(value) not in (type(None), bool, int, float, str)
 
 
 @rule(bool, WeakReference)

@@ -1,0 +1,98 @@
+"""Weak references that came in, and what lets go of what they refer to."""
+
+import weakref
+
+import pytest
+
+
+class Part:
+    def __init__(self, value=1):
+        self.value = value
+
+
+class Slotted:
+    __slots__ = ("part",)
+
+
+class Whole:
+    """Holds each of its parts once, and refers to them weakly besides."""
+
+    def __init__(self):
+        self.part, self.items, self.named = Part(), [Part()], {"a": Part()}
+        self.slotted, self.slotted.part = Slotted(), Part()
+        self.of_part = weakref.ref(self.part)
+        self.of_item = weakref.ref(self.items[0])
+        self.of_named = weakref.ref(self.named["a"])
+        self.of_slotted = weakref.ref(self.slotted.part)
+        self.count = 0
+
+    def __deepcopy__(self, memo):
+        # The helper gives each run a whole of its own.
+        return Whole()
+
+
+def w_read(whole):
+    return whole.of_part().value, whole.of_item() is whole.items[0], bool(whole.of_named)
+
+
+def w_counted(whole):
+    whole.count += 1
+    whole.more = 3
+    whole.items.append(2)
+    whole.named["b"] = whole.count
+    return whole.of_part().value, whole.of_item() is None, whole.count
+
+
+@pytest.mark.parametrize("function", [w_read, w_counted])
+def test_referents_are_traced(agree, function):
+    agree(function, (Whole(),), (Whole(),), breaks=0)
+
+
+def w_deleted(whole):
+    del whole.part
+    return whole.of_part() is None
+
+
+def w_replaced(whole):
+    whole.part = None
+    return whole.of_part() is None
+
+
+def w_cleared(whole):
+    whole.items.clear()
+    return whole.of_item() is None
+
+
+def w_item_replaced(whole):
+    whole.items[0] = 2
+    return whole.of_item() is None, whole.of_part() is whole.part
+
+
+def w_popped(whole):
+    whole.named.pop("a")
+    return whole.of_named() is None
+
+
+def w_value_replaced(whole):
+    whole.named["a"] = Part(5)
+    return whole.of_named() is None
+
+
+def w_slot_replaced(whole):
+    whole.slotted.part = 1
+    return whole.of_slotted() is None
+
+
+def w_kept_elsewhere(whole):
+    kept = whole.part
+    whole.part = None
+    return whole.of_part() is kept
+
+
+@pytest.mark.parametrize(
+    "function",
+    [w_deleted, w_replaced, w_cleared, w_item_replaced, w_popped, w_value_replaced,
+     w_slot_replaced, w_kept_elsewhere],
+)  # fmt: skip
+def test_what_is_let_go_is_gone(agree, function):
+    agree(function, (Whole(),), (Whole(),))
