@@ -32,6 +32,7 @@ from .. import Job
 from ..fx import graph_module
 from .adapter import adapter_text
 from .code import PartCode, part_code
+from .decompositions import decompositions
 from .fakes import Fakes, fake_inputs, float_symbol
 from .freezing import freeze
 from .isa import ISAS
@@ -135,7 +136,10 @@ class Lowering:
             self._results_picked_up(),
             torch.set_grad_enabled(self.graph.grad and torch.is_grad_enabled()),
         ):
-            compile_fx.compile_fx(module, examples, inner_compile=self._inner_compile)
+            compile_fx.compile_fx(
+                module, examples, inner_compile=self._inner_compile,
+                decompositions=decompositions(),
+            )  # fmt: skip
         return self._result()
 
     def _add_symbols(self, module: torch.fx.GraphModule) -> list[torch.SymInt]:
