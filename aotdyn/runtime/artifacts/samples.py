@@ -97,11 +97,31 @@ _FALLBACKS: tuple[Range, ...] = (TWO, (0, 1), (1, 2), (1, 3))
 _HIGHS = (100, 30, 10, 5, 3)
 
 
-def _ranges(graph: Graph, symbols: Values) -> list[Range]:
+def _ranges(graph: Graph, symbols: Values, starts: list[int]) -> list[Range]:
     """From what tells most downwards; which of them a graph takes only the graph can tell."""
     sizes = {_value(part, symbols) for item in graph.inputs for part in item.size}
     highs = sorted({*_HIGHS, *(size for size in sizes if 3 < size < 2**20)}, reverse=True)
-    return [(-40, 40), *((0, high) for high in highs)]
+    return [
+        (-40, 40),
+        *((0, high) for high in highs),
+        *((start, start + high) for start in starts for high in highs),
+    ]
+
+
+def _starts(graph: Graph, symbols: Values) -> list[int]:
+    """The numbers in a graph, from which ints may be counted: classes of a vocabulary, say."""
+    found = {*symbols.values()}
+    todo: list[Any] = [node.args for node in graph.nodes]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, tuple | list):
+            todo += part
+        elif type(part) is int:
+            found.add(part)
+    return sorted(number for number in found if 1 < number < 2**20)[:_MOST_STARTS]
+
+
+_MOST_STARTS = 4
 
 
 def int_ranges(graph: Graph, symbols: Values, accepts: Callable[["Samples"], bool]) -> list[Range]:
@@ -113,12 +133,13 @@ def int_ranges(graph: Graph, symbols: Values, accepts: Callable[["Samples"], boo
     if not any(kinds):
         return [TWO] * len(kinds)
     found = [TWO] * len(kinds)
-    for fallback in _FALLBACKS:
+    starts = _starts(graph, symbols)
+    for fallback in (*_FALLBACKS, *((start, start + 1) for start in starts)):
         found = [fallback] * len(kinds)
         if accepts(Samples(graph, symbols, positive, found)):
             break
     for index, dtype in enumerate(kinds):
-        for wider in _ranges(graph, symbols) if dtype else ():
+        for wider in _ranges(graph, symbols, starts) if dtype else ():
             info = torch.iinfo(dtype)
             if wider[0] < info.min or wider[1] > info.max:
                 continue
@@ -134,6 +155,18 @@ def _int_dtype(item: GraphInput) -> torch.dtype | None:
     if not isinstance(dtype, torch.dtype) or dtype.is_floating_point or dtype.is_complex:
         return None
     return None if dtype is torch.bool else dtype
+
+
+# Which of several values ends up at an index that is there twice is for none of these to say.
+_WRITES = {
+    "index_copy", "index_copy_", "index_put", "index_put_", "scatter", "scatter_", "setitem",
+    "put_",
+}  # fmt: skip
+
+
+def _writes_at_indices(graph: Graph) -> bool:
+    names = (getattr(node.target, "qualname", node.target) for node in graph.nodes)
+    return any(name.rpartition(".")[2] in _WRITES for name in names)
 
 
 # -- inputs --------------------------------------------------------------------------------------
@@ -159,6 +192,7 @@ class Samples:
         self.ranges = ranges
         self.weights = weights or {}
         self.possible = True
+        self._distinct = _writes_at_indices(graph)
         self._double = False
         self._shift = 0.0
         self._seed = 0
@@ -234,6 +268,9 @@ class Samples:
         if dtype is torch.bool:
             return torch.randint(0, 2, size, generator=generator)
         low, high = span
+        count = torch.Size(size).numel()
+        if self._distinct and count <= high - low:
+            return torch.randperm(high - low, generator=generator)[:count].view(size) + low
         values = torch.randint(low, high, size, generator=generator)
         if values.numel() > 1:  # the ends are always there: what takes them takes all between
             values.view(-1)[0], values.view(-1)[-1] = high - 1, low

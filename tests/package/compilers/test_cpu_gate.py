@@ -53,6 +53,22 @@ def scaled(x, w, f):
     return (x @ w) * f + f / 2, x - f
 
 
+def taken_as_numbers(x, f):
+    """Operators that take a number, never a tensor, and the number itself."""
+    y = x.abs() ** f + torch.add(x, x, alpha=f) + torch.full((4,), f)
+    return y, x.clamp(max=f), f * 2, f > 1
+
+
+def counted_from(x, i):
+    """Indices that start at a number of the program."""
+    return x.log_softmax(1).gather(1, (i - 10).unsqueeze(1))
+
+
+def rows_replaced(x, i, y):
+    """At an index that is there twice any of the values is right."""
+    return x.clone().index_copy_(0, i, y)
+
+
 def halves(x, w):
     return (x @ w).relu() @ w
 
@@ -65,6 +81,9 @@ PROGRAMS = {
     "indices": (indices, [(torch.randint(0, 9, (2, 5)), G(9, 4))]),
     "batch norm": (through_batch_norm, [(R(16, 4), G(4, 4), G(4), G(4))]),
     "floats": (scaled, [(G(3, 4), G(4, 6), f) for f in FLOATS]),
+    "numbers": (taken_as_numbers, [(R(3, 4), f) for f in FLOATS]),
+    "counted": (counted_from, [(R(6, 5), torch.randint(10, 15, (6,)))]),
+    "rows": (rows_replaced, [(R(8, 3), torch.tensor([1, 4, 2]), R(3, 3))]),
     "half": (halves, [(R(8, 8).bfloat16(), R(8, 8).bfloat16().requires_grad_())]),
 }
 
@@ -157,14 +176,15 @@ def test_right_code_passes(built, name):
     built.artifact(name)
 
 
-def test_a_float_may_be_any(built):
-    graph = load_graph(built.artifact("floats"), None)
-    x, w = PROGRAMS["floats"][1][0][:2]
-    names = [item.dtype for item in built.graphs["floats"].inputs]
+@pytest.mark.parametrize("name", ["floats", "numbers"])
+def test_a_float_may_be_any(built, name):
+    graph = load_graph(built.artifact(name), None)
+    program, calls = PROGRAMS[name]
+    names = [item.dtype for item in built.graphs[name].inputs]
     for f in (*FLOATS, -3.7, 1e-3, 9.25):
-        given = iter((x, w))
+        given = iter(calls[0][:-1])
         found = graph(*(f if dtype == "symfloat" else next(given) for dtype in names))
-        torch.testing.assert_close(found, scaled(x, w, f))
+        torch.testing.assert_close(tuple(found), program(*calls[0][:-1], f))
 
 
 # -- wrong code ----------------------------------------------------------------------------------

@@ -35,8 +35,9 @@ class _SymbolSource(Source):
 @dataclass(frozen=True)
 class Fakes:
     """inputs: one fake tensor or SymInt for each input of the graph; a float is a tensor whose item
-    is a SymFloat. symbols: those of the environment by the graph's names. known: how many guards
-    the environment has been given; those that follow are the compiler's own."""
+    is a SymFloat, without a value while compiling if floats are unknown. symbols: those of the
+    environment by the graph's names. known: how many guards the environment has been given; those
+    that follow are the compiler's own."""
 
     mode: FakeTensorMode
     env: ShapeEnv
@@ -49,7 +50,7 @@ class Fakes:
         return [guard.expr for guard in self.env.guards[self.known :]]
 
 
-def fake_inputs(graph: Graph) -> Fakes:
+def fake_inputs(graph: Graph, unknown_floats: bool = False) -> Fakes:
     """Raises Refused for a graph whose expressions cannot be read."""
     env = ShapeEnv(
         duck_shape=False,
@@ -68,7 +69,12 @@ def fake_inputs(graph: Graph) -> Fakes:
         if not env.evaluate_expr(read):
             raise Refused(f"the recorded relation {relation} does not hold for the hints")
     known = len(env.guards)
-    inputs = [_fake(mode, reader, item, graph.grad) for item in graph.inputs]
+    inputs = [
+        _unknown_float(mode)
+        if unknown_floats and item.dtype == "symfloat"
+        else _fake(mode, reader, item, graph.grad)
+        for item in graph.inputs
+    ]
     return Fakes(mode, env, inputs, symbols, known)
 
 
@@ -78,7 +84,7 @@ def _symbol(env: ShapeEnv, symbol: Symbol) -> sympy.Symbol:
         symbol.hint,
         _SymbolSource(symbol.name),
         DimDynamic.DYNAMIC,
-        positive=None if symbol.lower is None or symbol.lower < 0 else True,
+        positive=True if symbol.lower is not None and symbol.lower > 0 else None,
         do_not_specialize_zero_one=True,
     )
     if not isinstance(made, sympy.Symbol):
@@ -131,9 +137,15 @@ def _float(mode: FakeTensorMode, env: ShapeEnv, item: GraphInput) -> torch.Tenso
     return made
 
 
-def float_symbol(fake: torch.Tensor) -> str:
-    """The name of the symbol of a float."""
-    return str(fake.item_memo.node.expr)
+def _unknown_float(mode: FakeTensorMode) -> torch.Tensor:
+    """A float that no operator can be specialized to."""
+    with mode:
+        return torch.empty((), dtype=torch.float64)
+
+
+def float_symbol(fake: torch.Tensor) -> str | None:
+    """The name of the symbol of a float; None if its value is unknown."""
+    return None if fake.item_memo is None else str(fake.item_memo.node.expr)
 
 
 def _fake(mode: FakeTensorMode, reader: _Reader, item: GraphInput, grad: bool) -> Any:

@@ -82,16 +82,22 @@ def lower_by(
     try:
         load_providers(graph.providers, torch_names(graph))
         with process_state_is(graph.state):
-            return lowering(job, options).run()
+            try:
+                return lowering(job, options).run()
+            except _NeedsConstants:
+                TensorifyState.clear()
+                return lowering(job, options, unknown_floats=True).run()
     except Refused:
         raise
     except NotRegistered as error:
         raise Refused(str(error)) from None
-    except TensorifyScalarRestartAnalysis as error:
-        raise Refused("an operator takes a float of the program as a constant only") from error
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise Refused(f"{type(error).__name__}: {first[:200]}") from error
+
+
+class _NeedsConstants(Refused):
+    """The code would be for the recorded floats only."""
 
 
 class _NotRun:
@@ -106,7 +112,8 @@ class _NotRun:
 class Lowering:
     """One run of AOTAutograd and Inductor, and what is picked up on the way."""
 
-    def __init__(self, job: Job, options: Options):
+    def __init__(self, job: Job, options: Options, unknown_floats: bool = False):
+        self.unknown_floats = unknown_floats
         self.graph = graph = job.graph
         self.weights = dict(job.weights)
         self.frozen: list[FrozenInput] = []
@@ -116,7 +123,7 @@ class Lowering:
         self.found: dict[str, Any] = {}
         self.strides: list[tuple | None] = []
         self.backward_examples: list[Any] = []
-        self.fakes: Fakes = fake_inputs(graph)
+        self.fakes: Fakes = fake_inputs(graph, unknown_floats)
         self.floats = [i for i, item in enumerate(graph.inputs) if item.dtype == "symfloat"]
 
     def run(self) -> Lowered:
@@ -136,10 +143,13 @@ class Lowering:
             self._results_picked_up(),
             torch.set_grad_enabled(self.graph.grad and torch.is_grad_enabled()),
         ):
-            compile_fx.compile_fx(
-                module, examples, inner_compile=self._inner_compile,
-                decompositions=decompositions(),
-            )  # fmt: skip
+            try:
+                compile_fx.compile_fx(
+                    module, examples, inner_compile=self._inner_compile,
+                    decompositions=decompositions(),
+                )  # fmt: skip
+            except TensorifyScalarRestartAnalysis as error:
+                raise _NeedsConstants("an operator takes a float as a constant only") from error
         return self._result()
 
     def _add_symbols(self, module: torch.fx.GraphModule) -> list[torch.SymInt]:
@@ -207,7 +217,10 @@ class Lowering:
         name = self.part_name(kwargs)
         self.freeze(module, examples, kwargs)
         arity = len(self.graph.inputs) if name == "forward" else len(examples)
-        module, tensors, interface = tensors_only(module, list(examples), self.fakes.mode, arity)
+        module, tensors, interface = tensors_only(
+            module, list(examples), self.fakes.mode, arity,
+            self.floats if name == "forward" else (),
+        )  # fmt: skip
         flags = flags_of(kwargs)
         kernels, first = {}, None
         for isa in self.options.isas:
@@ -300,8 +313,9 @@ class Lowering:
         self._note_floats(self.interfaces["forward"])
         plan = replace(plan_of(self.graph, self.found, constants), frozen=tuple(self.frozen))
         self._check_saved(plan)
-        conditions = self._conditions()
-        written = adapter_text(self.interfaces, first, conditions)
+        conditions, ranges = self._conditions()
+        self._check_constants(conditions)
+        written = adapter_text(self.interfaces, first, [*conditions, *ranges])
         plan = replace(plan, forward=0, backward=1 if "backward" in self.interfaces else -1)
         plan, written, code = self.finish(plan, written)
         return Lowered(plan, written, code, files, tuple(map(text, conditions)))
@@ -320,18 +334,31 @@ class Lowering:
     def _note_floats(self, interface: Interface) -> None:
         """The caller has numbers where the code takes tensors."""
         for index in self.floats:
-            interface.symbols[float_symbol(self.fakes.inputs[index])] = f"a[{index}]"
+            symbol = float_symbol(self.fakes.inputs[index])
+            if symbol is not None:
+                interface.symbols[symbol] = f"a[{index}]"
         interface.inputs = [
             ("float", index) if kind == "input" and index in self.floats else (kind, index)
             for kind, index in interface.inputs
         ]
 
-    def _conditions(self) -> list[Any]:
-        """What the code relies on beyond the guards; checked at each call."""
-        found = self.fakes.added()
-        for interface in self.interfaces.values():
-            found += interface.conditions
-        return [expr for expr in dict.fromkeys(found) if expr is not sympy.true]
+    def _check_constants(self, conditions: list[Any]) -> None:
+        """Raises _NeedsConstants where a float that may differ has become a constant."""
+        symbols = {float_symbol(self.fakes.inputs[index]) for index in self.floats}
+        for condition in conditions:
+            names = {str(symbol) for symbol in condition.free_symbols}
+            if isinstance(condition, sympy.Eq) and names & symbols:
+                raise _NeedsConstants(f"it is compiled for {condition} only")
+
+    def _conditions(self) -> tuple[list[Any], list[Any]]:
+        """What the code relies on beyond the guards, checked at each call; and apart from that how
+        small ints may be for tensors to be of their size."""
+        ranges = dict.fromkeys(
+            each for interface in self.interfaces.values() for each in interface.ranges
+        )
+        implied = {sympy.true, *(sympy.Ge(each.lhs - each.rhs + 1, 0) for each in ranges)}
+        found = dict.fromkeys(self.fakes.added())
+        return [expr for expr in found if expr not in implied], list(ranges)
 
 
 def flags_of(kwargs: dict[str, Any]) -> dict[str, Any]:

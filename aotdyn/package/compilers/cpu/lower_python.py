@@ -41,8 +41,8 @@ class Wrapper:
 class PythonLowering(Lowering):
     """As for the C++ wrapper; but this one takes and gives ints and None itself."""
 
-    def __init__(self, job: Job, options: Options):
-        super().__init__(job, options)
+    def __init__(self, job: Job, options: Options, unknown_floats: bool = False):
+        super().__init__(job, options, unknown_floats)
         self.codes: dict[str, PythonCode] = {}
 
     def settings(self) -> dict[str, Any]:

@@ -4,6 +4,8 @@ Ints that come in are read from the size of some tensor, if need be of one that 
 purpose; ints that go out are computed by the caller; constants become inputs.
 """
 
+import operator
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,8 @@ from .refusal import Refused
 
 _aten = torch.ops.aten
 
+_ADDED = 1 << 40
+
 UNREAD = "aotdyn_unread"  # marks an input, in a node's `meta`, that the code does without
 
 
@@ -27,9 +31,9 @@ class Interface:
     inputs: of each tensor the code takes ("input", index), ("constant", index), ("float", index):
     a tensor of that float, ("number", text): one of an int, or ("size", text): one of that size;
     ("int", text) where the code takes ints. outputs: ("tensor", index), ("item", index), ("none",)
-    or ("int", text).
+    or ("int", text), which may be a float or bool as well.
     symbols: for each symbol of the texts an expression over `a`, the list of inputs.
-    constants: the tensors that the code takes, by index. conditions: what must hold of the ints.
+    constants: the tensors that the code takes, by index. ranges: lower bounds of the ints.
     """
 
     arity: int
@@ -37,12 +41,16 @@ class Interface:
     outputs: list[tuple] = field(default_factory=list)
     symbols: dict[str, str] = field(default_factory=dict)
     constants: list[torch.Tensor] = field(default_factory=list)
-    conditions: list[Any] = field(default_factory=list)
+    ranges: list[Any] = field(default_factory=list)
 
 
 def expression(value: Any) -> Any:
-    """The sympy expression of an int or SymInt."""
-    return value.node.expr if isinstance(value, torch.SymInt) else sympy.sympify(value)
+    """The sympy expression of a number, symbolic or not."""
+    return value.node.expr if _is_symbolic(value) else sympy.sympify(value)
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def text(expr: Any) -> str:
@@ -84,14 +92,18 @@ def readable_symbols(
 
 
 def tensors_only(
-    module: torch.fx.GraphModule, examples: list[Any], mode: FakeTensorMode, arity: int
+    module: torch.fx.GraphModule,
+    examples: list[Any],
+    mode: FakeTensorMode,
+    arity: int,
+    floats: Collection[int] = (),
 ) -> tuple[torch.fx.GraphModule, list[torch.Tensor], Interface]:
     """The graph changed in place, the examples of its inputs, and what the caller has to do.
 
-    arity: how many inputs the caller gives; those that follow must not be needed. Raises Refused
-    for an input or output that cannot be expressed.
+    arity: how many inputs the caller gives; those that follow must not be needed. floats: which of
+    them are floats to the caller. Raises Refused for an input or output that cannot be expressed.
     """
-    work = _Rewriting(module, examples, mode, arity)
+    work = _Rewriting(module, examples, mode, arity, floats)
     work.rewrite_inputs()
     work.lift_constants()
     work.rewrite_outputs()
@@ -108,7 +120,9 @@ class _Rewriting:
         examples: list[Any],
         mode: FakeTensorMode,
         arity: int,
+        floats: Collection[int],
     ):
+        self.floats = floats
         self.module = module
         self.graph = module.graph
         self.examples = examples
@@ -123,6 +137,18 @@ class _Rewriting:
         self.tensors: list[torch.Tensor] = []
         self.interface = Interface(arity)
         self.sources = readable_symbols(examples, self.interface)
+        self._read_items()
+
+    def _read_items(self) -> None:
+        """The numbers that the graph asks inputs of a single element for."""
+        for index, node in enumerate(self.placeholders[: self.interface.arity]):
+            for user in node.users:
+                value = user.meta.get("val")
+                if user.target is _aten._local_scalar_dense.default and _is_symbolic(value):
+                    expr = expression(value)
+                    if isinstance(expr, sympy.Symbol):
+                        text = f"a[{index}]" if index in self.floats else f"a[{index}].item()"
+                        self.interface.symbols.setdefault(str(expr), text)
 
     def rewrite_inputs(self) -> None:
         for index, (node, value) in enumerate(zip(self.placeholders, self.examples)):
@@ -146,12 +172,12 @@ class _Rewriting:
         if source is None and self._depends_on_data(expr):
             return self._number(node, value, expr)
         if source is None:
-            carrier = self._carrier(node, value, expr)
-            function, args = _aten.sym_size.int, (carrier, 0)
-        else:
-            index, name, dim = source
-            function = _aten.sym_size.int if name == "size" else _aten.sym_stride.int
-            args = (self.placeholders[index], dim)
+            return self._from_carrier(node, value, expr)
+        index, name, dim = source
+        function = _aten.sym_size.int if name == "size" else _aten.sym_stride.int
+        return self._computed(function, (self.placeholders[index], dim), value)
+
+    def _computed(self, function: Any, args: tuple, value: Any) -> torch.fx.Node:
         with self.graph.inserting_before(self.first):
             made = self.graph.call_function(function, args)
         made.meta["val"] = value
@@ -181,18 +207,23 @@ class _Rewriting:
         made.meta["unbacked_bindings"] = {expr: ()}
         return made
 
-    def _carrier(self, node: torch.fx.Node, value: torch.SymInt, expr: Any) -> torch.fx.Node:
-        """A further input: a tensor of that size over a single byte."""
-        if not self.mode.shape_env.bound_sympy(expr).lower >= 0:
-            self.interface.conditions.append(sympy.Ge(expr, 0))  # no size is negative
-        with self.mode:
-            example = torch.empty_strided((value,), (0,), dtype=torch.uint8)
+    def _from_carrier(self, node: torch.fx.Node, value: torch.SymInt, expr: Any) -> torch.fx.Node:
+        """A further input: a tensor of that size over a single byte. No size is negative, and of
+        zero sizes torch knows too much: to an int that may be either something is added."""
+        env = self.mode.shape_env
+        added = 0 if env.bound_sympy(expr).lower >= 1 else _ADDED
+        if added:
+            self.interface.ranges.append(sympy.Ge(expr, 1 - added))
+        size = value + added
+        with self.mode, env.suppress_guards():
+            example = torch.empty_strided((size,), (0,), dtype=torch.uint8)
         with self.graph.inserting_before(node):
-            made = self.graph.placeholder(f"{node.name}_carrier")
-        made.meta["val"] = example
-        self.interface.inputs.append(("size", self._printed(expr)))
+            carrier = self.graph.placeholder(f"{node.name}_carrier")
+        carrier.meta["val"] = example
+        self.interface.inputs.append(("size", self._printed(expr + added)))
         self.tensors.append(example)
-        return made
+        found = self._computed(_aten.sym_size.int, (carrier, 0), size)
+        return self._computed(operator.sub, (found, added), value) if added else found
 
     def lift_constants(self) -> None:
         for node in [n for n in self.graph.nodes if n.op == "get_attr" and n.users]:
@@ -245,11 +276,13 @@ class _Rewriting:
         example = value.meta.get("val")
         if isinstance(example, torch.Tensor):
             return ("tensor", index)
-        if not isinstance(example, torch.SymInt):
+        if not _is_symbolic(example):
             raise Refused(f"an output that is a {type(example).__name__}")
         expr = expression(example)
         if all(str(symbol) in self.interface.symbols for symbol in expr.free_symbols):
             return ("int", self._printed(expr))
+        if not isinstance(example, torch.SymInt):
+            raise Refused(f"an output that is a {type(example).__name__} of what is computed")
         return ("item", index)
 
     def _printed(self, expr: Any) -> str:
