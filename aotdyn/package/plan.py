@@ -25,8 +25,8 @@ class Output:
 
     kind: one of the names above. base: the index of the input, base or output it is a view of.
     requires_grad: of the tensor that is handed out. gradient: whether the backward part takes a
-    gradient for it. contiguous: eager gives it contiguous and the code does not, so that it is
-    copied.
+    gradient for it. contiguous: eager gives it contiguous, in memory of its own, and the code
+    does not, so that it is copied.
     """
 
     kind: str

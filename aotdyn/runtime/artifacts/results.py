@@ -62,7 +62,9 @@ class Results:
     def _output(self, output: Output, inputs: tuple, found: Sequence[Any], value: Any) -> Any:
         kind = output.kind
         if kind in (NEW, UNSAFE_VIEW):
-            return value.contiguous() if output.contiguous else value
+            if not output.contiguous:
+                return value
+            return value.clone(memory_format=torch.contiguous_format)
         if kind == INPUT:
             return inputs[output.base]
         value = shown(value)

@@ -69,6 +69,17 @@ def rows_replaced(x, i, y):
     return x.clone().index_copy_(0, i, y)
 
 
+def twice(x):
+    """Inductor computes it once."""
+    return x + 1, x + 1
+
+
+def recurrent(x, *weights):
+    """On fakes only the decomposition knows symbolic sizes."""
+    state = torch.zeros(1, x.size(0), 4), torch.zeros(1, x.size(0), 4)
+    return torch.lstm(x, state, weights, True, 1, 0.0, False, False, True)
+
+
 def halves(x, w):
     return (x @ w).relu() @ w
 
@@ -84,6 +95,10 @@ PROGRAMS = {
     "numbers": (taken_as_numbers, [(R(3, 4), f) for f in FLOATS]),
     "counted": (counted_from, [(R(6, 5), torch.randint(10, 15, (6,)))]),
     "rows": (rows_replaced, [(R(8, 3), torch.tensor([1, 4, 2]), R(3, 3))]),
+    "twice": (twice, [(R(3, 4),)]),
+    "recurrent": (recurrent, [
+        (R(b, s, 3), R(16, 3), R(16, 4), R(16), R(16)) for b, s in ((2, 5), (3, 7))
+    ]),
     "half": (halves, [(R(8, 8).bfloat16(), R(8, 8).bfloat16().requires_grad_())]),
 }
 
@@ -185,6 +200,13 @@ def test_a_float_may_be_any(built, name):
         given = iter(calls[0][:-1])
         found = graph(*(f if dtype == "symfloat" else next(given) for dtype in names))
         torch.testing.assert_close(tuple(found), program(*calls[0][:-1], f))
+
+
+def test_equal_outputs_are_tensors_of_their_own(built):
+    x = R(3, 4)
+    first, second = load_graph(built.artifact("twice"), None)(x)
+    first.zero_()
+    assert torch.equal(second, x + 1)
 
 
 # -- wrong code ----------------------------------------------------------------------------------

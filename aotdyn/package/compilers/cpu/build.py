@@ -325,13 +325,14 @@ def _sorted(
         if reason is None or (isinstance(reason, int) and _mended(entry, reason)):
             kept.append(entry)
         else:
-            said = f"output {reason} is not contiguous" if isinstance(reason, int) else reason
+            whose = f"output {reason} is no contiguous tensor of its own"
+            said = whose if isinstance(reason, int) else reason
             again += entry.attempt.after(said, built)
     return kept, again
 
 
 def _mended(entry: _Compiled, index: int) -> bool:
-    """Whether an output can be made contiguous; it is from now on."""
+    """Whether an output can be made a contiguous copy; it is from now on."""
     outputs = list(entry.lowered.plan.outputs)
     if outputs[index].kind != NEW or outputs[index].contiguous:
         return False

@@ -31,7 +31,7 @@ def check_artifacts(
     server: ForkServer,
 ) -> dict[str, str | int]:
     """The graphs that fail, and how. A pass is remembered for the same code. Code for ISAs that
-    this machine does not have is not run. An int is an output that has to be made contiguous.
+    this machine does not have is not run. An int is an output that has to be copied.
 
     server: forks processes that have imported torch and nothing else.
     """

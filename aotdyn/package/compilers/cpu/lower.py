@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 import torch
 import torch.fx
+from torch._dispatch.python import enable_python_dispatcher
 from torch._dynamo import config as dynamo_config
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._dynamo.symbolic_convert import TensorifyState
@@ -113,7 +114,6 @@ class Lowering:
     """One run of AOTAutograd and Inductor, and what is picked up on the way."""
 
     def __init__(self, job: Job, options: Options, unknown_floats: bool = False):
-        self.unknown_floats = unknown_floats
         self.graph = graph = job.graph
         self.weights = dict(job.weights)
         self.frozen: list[FrozenInput] = []
@@ -173,7 +173,8 @@ class Lowering:
         before = process_state()
         grad = torch.is_grad_enabled()
         trial = fake_inputs(self.graph)
-        with trial.mode:
+        # As in the tracer: C++'s own composite operators do not know symbolic sizes.
+        with trial.mode, enable_python_dispatcher():
             module(*trial.inputs)
         torch._C._set_grad_enabled(grad)
         if process_state() != before:

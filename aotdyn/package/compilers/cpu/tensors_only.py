@@ -211,8 +211,9 @@ class _Rewriting:
         """A further input: a tensor of that size over a single byte. No size is negative, and of
         zero sizes torch knows too much: to an int that may be either something is added."""
         env = self.mode.shape_env
-        added = 0 if env.bound_sympy(expr).lower >= 1 else _ADDED
-        if added:
+        lowest = env.bound_sympy(expr).lower
+        added = 0 if lowest >= 1 else _ADDED
+        if not lowest >= 1 - added:
             self.interface.ranges.append(sympy.Ge(expr, 1 - added))
         size = value + added
         with self.mode, env.suppress_guards():
