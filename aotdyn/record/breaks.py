@@ -167,14 +167,16 @@ class Ending:
             return set(self.frame.code.co_varnames)
         if kind == STEP:
             return set()
+        return live_locals(self.frame.decoded, self.frame.decoded.at[offset]) | self._held()
+
+    def _held(self) -> set[str]:
+        """The local variables whose end the program may see: a frame holds them to its own."""
         if sees_lifetimes(self.frame.code):
             return set(self.frame.code.co_varnames)
-        live = live_locals(self.frame.decoded, self.frame.decoded.at[offset])
-        kept = {name for name, value in self.frame.locals.items() if self._has_end(value)}
-        return live | kept
+        return {name for name, value in self.frame.locals.items() if self._has_end(value)}
 
     def _has_end(self, variable: Variable) -> bool:
-        """Whether the program may see when a value goes: a frame holds it to its own end."""
+        """Whether code of the program runs when a value goes."""
         if isinstance(variable, Lazy | Opaque):
             kind = type(variable.value)
         else:
