@@ -6,6 +6,7 @@ import dataclasses
 import glob
 import importlib
 import io
+import itertools
 import json
 import math
 import os
@@ -203,10 +204,10 @@ def r_no_source(x, local):
 
 @refused("reconstruct")
 def r_reconstruct(x):
-    values = (i for i in range(3))
+    values = itertools.count()
     next(values)  # here
     aotdyn.graph_break()
-    return list(values), x
+    return next(values), x
 
 
 @refused("hash")
