@@ -7,9 +7,12 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import aotdyn
 from aotdyn.package.archive import PackageFile
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
 
-from .conftest import Case
+from .conftest import Case, outcome
 
 pytestmark = pytest.mark.slow
 
@@ -136,6 +139,88 @@ def checkpointed(x, w):
     return checkpoint(two_products, x, w, use_reentrant=False) * 2
 
 
+def dropout_block(x, w):
+    return F.dropout((x @ w).relu(), 0.5, True) @ w
+
+
+def checkpointed_dropout(x, w):
+    return checkpoint(dropout_block, x, w, use_reentrant=False).sin()
+
+
+def reentrant_checkpoint(x, w):
+    return checkpoint(dropout_block, x, w, use_reentrant=True).sin()
+
+
+class Straight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * (x.abs() < 1) * ctx.factor, None
+
+
+def own_function(x, w):
+    return Straight.apply(x @ w, 3.0) * w
+
+
+def keeps_gradient(x, w):
+    y = x * w
+    y.retain_grad()
+    return y.sin().sum(), y
+
+
+def dropouts(x, w):
+    return (F.dropout(x @ w, 0.3, True), F.dropout1d(x.unsqueeze(0), 0.5, True),
+            F.alpha_dropout(x, 0.2, True), torch.bernoulli(torch.full_like(x, 0.4)),
+            F.rrelu(x, training=True))  # fmt: skip
+
+
+def dropout_in_attention(x, w):
+    q = (x @ w).view(1, 2, 4, 2)
+    return F.scaled_dot_product_attention(q, q, q, dropout_p=0.2, is_causal=True)
+
+
+def half_autocast(x, w):
+    with torch.autocast("cpu", torch.float16):
+        return (x @ w).softmax(-1)
+
+
+def regions(x, w):
+    with torch.no_grad():
+        mean = x.mean()
+        with torch.enable_grad():
+            inner = (x * w).sum()
+    with torch.set_grad_enabled(False):
+        outer = w + 1
+    return x - mean, inner, outer, torch.is_grad_enabled()
+
+
+def top(x, w):
+    y = x @ w
+    values, places = y.topk(2)
+    return values, places, (y > 0).float(), y.round(), torch.zeros(3)
+
+
+def writes_to_out(x, w):
+    found = torch.empty(4, 4)
+    torch.mm(x.detach(), w.detach(), out=found)
+    return found * x
+
+
+def floats(x, w, f):
+    return (x @ w) * f + f / 3, F.leaky_relu(x * (f * 2), 0.5), torch.full_like(x, f)
+
+
+def complex_product(x, w):
+    z = torch.view_as_complex(x.view(-1, 2))
+    return (z * torch.polar(w.abs().view(-1)[:8] + 1, w.view(-1)[:8])).abs().sum()
+
+
 def with_hook(x, w):
     y = x * w
     y.register_hook(lambda g: g * 2)
@@ -153,6 +238,17 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.out(self.norm(self.conv(x)).relu().mean((2, 3)))
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.first.register_forward_hook(lambda module, inputs, output: output * 2)
+        self.second.register_forward_pre_hook(lambda module, inputs: (inputs[0] + 1,))
+
+    def forward(self, x):
+        return self.second(self.first(x).relu())
 
 
 class Tied(nn.Module):
@@ -324,6 +420,21 @@ def autocast_backward(program, args):
     return [y]
 
 
+def kept_gradient(program, args):
+    total, y = program(*args)
+    total.backward()
+    return [y.grad, *grads(args)]
+
+
+def gradient_of_a_gradient(program, args):
+    """Compiled code refuses it in torch's words."""
+    (first,) = torch.autograd.grad(program(*args).sum(), args[0], create_graph=True)
+    if "Once" in type(first.grad_fn).__name__:
+        with pytest.raises(RuntimeError, match="does not currently support double backward"):
+            first.square().sum().backward()
+    return [first.detach(), first.requires_grad]
+
+
 def in_float64(program, args):
     torch.set_default_dtype(torch.float64)
     try:
@@ -346,7 +457,7 @@ def steps(program, args):
 
 
 PAIR = (G(4, 4), G(4, 4))
-NET, TIED = Net(), Tied()
+NET, TIED, HOOKED = Net(), Tied(), Hooked()
 
 CASES = {
     name: Case(program, use, calls)
@@ -391,7 +502,23 @@ CASES = {
         "convolution": (conv, train, (G(2, 3, 5, 6), G(4, 3, 3, 3))),
         "channels last": (conv, channels_last, (R(2, 3, 5, 6), G(4, 3, 3, 3))),
         "checkpoint": (checkpointed, train, PAIR),
+        "checkpoint with dropout": (checkpointed_dropout, train, PAIR),
+        "reentrant checkpoint": (reentrant_checkpoint, train, PAIR),
         "hook in the program": (with_hook, train, PAIR),
+        "modules with hooks": (Hooked.forward, train, (HOOKED, G(3, 4))),
+        "a function of the program's own": (own_function, train, PAIR),
+        "kept gradient": (keeps_gradient, kept_gradient, PAIR),
+        "kinds of dropout": (dropouts, train, PAIR),
+        "dropout in attention": (dropout_in_attention, train, PAIR),
+        "float16 autocast": (half_autocast, train, PAIR),
+        "regions in regions": (regions, train, PAIR),
+        "values and places": (top, train, PAIR),
+        "out": (writes_to_out, train, PAIR),
+        "floats": (floats, train, *((*PAIR, f) for f in (0.5, 0.25, -2.5))),
+        "complex": (complex_product, train, PAIR),
+        "complex twice": (complex_product, again_and_again, PAIR),
+        "gradient of a gradient": (sigmoid, gradient_of_a_gradient, PAIR),
+        "complex gradient of a gradient": (complex_product, gradient_of_a_gradient, PAIR),
         "bfloat16": (half, train, (R(4, 4).bfloat16(), R(4, 4).bfloat16().requires_grad_())),
         "module": (Net.forward, train, *((NET, R(b, 3, 6, 6)) for b in (4, 5, 7))),
         "module in steps": (Net.forward, steps, (NET, R(4, 3, 6, 6))),
@@ -423,3 +550,38 @@ def test_all_graphs_are_compiled_but_those_whose_backward_is_an_error(packed):
     first = {case.program.__code__.co_firstlineno for case in CASES.values()
              if case.program.__name__ in EAGERLY}  # fmt: skip
     assert {int(line) - 1 for line in lines} == first, packed.report
+
+
+def test_random_numbers_are_eagers_own(packed):
+    case = CASES["kinds of dropout"]
+    with aotdyn.load(packed.package, on_miss="error"):
+        served = outcome(compiled(case.program, Settings("eager")), case.use, case.calls[0])
+    expected = outcome(case.program, case.use, case.calls[0])
+    assert all(torch.equal(a, b) for a, b in zip(served, expected) if b is not None)
+
+
+# -- as Python around compiled kernels -----------------------------------------------------------
+
+PYTHON = {
+    name: CASES[name] for name in (
+        "floats", "complex", "complex twice", "retain_graph", "gradient of a gradient",
+        "kinds of dropout", "values and places", "a function of the program's own", "aliases",
+        "sizes and ints", "batch norm", "autocast region",
+    )
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def packed_as_python(pack_cases):
+    return pack_cases("training_as_python", PYTHON, ways=["python"])
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_served_as_python_is_as_eager(name, packed_as_python):
+    packed_as_python.check(name)
+
+
+def test_all_of_these_are_compiled(packed_as_python):
+    with PackageFile.open(packed_as_python.package) as package:
+        ways = {package.artifact(id, "cpu").notes["way"] for id in package.graphs}
+    assert ways == {"python"}, packed_as_python.report
