@@ -6,6 +6,9 @@ AOTInductor through its own loader, in one run.
 Each line is one computation, least and median times of single calls. The ways are called in turns,
 so that whatever else the machine does slows all of them; one thread unless told otherwise.
 AOTInductor has no backward, and its weights are part of what it has compiled.
+
+`--isa avx2 bert`, on a busy machine with two cores, least us: forward 1446 (eager 3392,
+torch.compile 2251, AOTInductor 1001), forward and backward 9446 (eager 31805, torch.compile 10998).
 """
 
 import argparse
