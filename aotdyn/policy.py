@@ -1,6 +1,7 @@
 """Which Python functions are inlined, which frames are traced: the one list of libraries whose
 code is pointless to trace."""
 
+import dis
 import functools
 import os
 import random
@@ -122,11 +123,26 @@ def sees_lifetimes(code: CodeType) -> bool:
     return not _WEAK_NAMES.isdisjoint(code.co_names)
 
 
+@functools.lru_cache(maxsize=4096)
 def counts_references(code: CodeType) -> bool:
-    """Whether code looks at what keeps objects alive: references are counted, or garbage is
-    collected and weak references tell of it. Whatever runs a part of a frame holds its values."""
-    names = code.co_names
-    return "getrefcount" in names or "collect" in names and sees_lifetimes(code)
+    """Whether code looks at what keeps objects alive: references are counted, or weak ones tell
+    what is left after variables are deleted or garbage is collected. Whatever runs a part of a
+    frame holds its values."""
+    if "getrefcount" in code.co_names:
+        return True
+    return sees_lifetimes(code) and ("collect" in code.co_names or _deletes_variables(code))
+
+
+def _deletes_variables(code: CodeType) -> bool:
+    """Whether there is a `del` of a variable, not only those at the end of handlers, which first
+    store None."""
+    before = ""
+    for instruction in dis.get_instructions(code):
+        deletes = instruction.opname in ("DELETE_FAST", "DELETE_DEREF")
+        if deletes and before != instruction.opname.replace("DELETE", "STORE"):
+            return True
+        before = instruction.opname
+    return False
 
 
 def is_worth_an_entry(code: CodeType) -> bool:

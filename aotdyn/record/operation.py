@@ -466,7 +466,7 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     if isinstance(left, ObjectVariable) and _defines(t, left, operation, name):
         tries.append((left, name, right))
     if isinstance(right, ObjectVariable) and reflected and _defines(t, right, operation, reflected):
-        newer = right.type is not left.type and issubclass(right.type, left.type)
+        newer = right.type is not left.type and left.type in right.type.__mro__
         if operation not in _COMPARISONS:
             newer = newer and getattr(right.type, reflected) is not getattr(
                 left.type, reflected, None

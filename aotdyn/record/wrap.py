@@ -142,7 +142,9 @@ def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
 def _is_parameter(value: Any) -> bool:
     """A parameter of a class of its own that does with it all that a plain one does."""
     cls = type(value)
-    if not isinstance(value, torch.nn.Parameter) or importable(cls) is None:
+    if not issubclass(cls, torch.Tensor) or not isinstance(value, torch.nn.Parameter):
+        return False
+    if importable(cls) is None:
         return False
     if cls.__torch_function__ is not torch._C._disabled_torch_function_impl:
         return False
@@ -382,7 +384,7 @@ _DICT_READS = ("__getitem__", "__contains__", "__iter__", "__len__", "__getattri
 
 def _is_named_tuple(value: Any) -> bool:
     cls = type(value)
-    return isinstance(value, tuple) and cls.__bases__ == (tuple,) and hasattr(cls, "_fields")
+    return issubclass(cls, tuple) and cls.__bases__ == (tuple,) and hasattr(cls, "_fields")
 
 
 _BUILTIN_BASES = (int, float, str, bytes, complex, list, tuple, dict, set, frozenset, type,
@@ -392,7 +394,7 @@ _BUILTIN_BASES = (int, float, str, bytes, complex, list, tuple, dict, set, froze
 def _is_plain_object(value: Any) -> bool:
     """An instance of a class made by a class statement, without the layout of a builtin type."""
     cls = type(value)
-    if not cls.__flags__ & 1 << 9 or isinstance(value, _BUILTIN_BASES):
+    if not cls.__flags__ & 1 << 9 or issubclass(cls, _BUILTIN_BASES):
         return False
     return all(_is_understood(cls, name) for name in _ATTRIBUTE_HOOKS)
 
@@ -420,23 +422,24 @@ def _alias(t, value: Any, source: Source) -> Variable:
 
 
 def _is_alias(value: Any) -> bool:
-    if isinstance(value, typing.NewType | re.Pattern):
+    if issubclass(type(value), typing.NewType | re.Pattern):
         return True
-    return isinstance(value, ALIASES) and hasattr(value, "__args__")
+    return issubclass(type(value), ALIASES) and hasattr(value, "__args__")
 
 
-# Tried in this order for types that are not in WRAPPERS.
+# Tried in this order for types that are not in WRAPPERS. Objects are not asked for their
+# `__class__`, which may be code of the program: their type counts.
 _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
-    (lambda value: isinstance(value, type), _class),
+    (lambda value: issubclass(type(value), type), _class),
     # What stands in sys.modules with a class of its own, such as torch._VF.
-    (lambda value: isinstance(value, types.ModuleType) and importable(value), _known),
-    (lambda value: isinstance(value, enum.Enum), _enum),
+    (lambda value: issubclass(type(value), types.ModuleType) and importable(value), _known),
+    (lambda value: issubclass(type(value), enum.Enum), _enum),
     (_is_alias, _alias),
     # Its other objects: `Any`, `List`, type variables.
     (lambda value: type(value).__module__ == "typing", _known),
     (_is_named_tuple, _named_tuple),
-    (lambda value: isinstance(value, dict), _mapping),
-    (lambda value: isinstance(value, BaseException), _exception),
+    (lambda value: issubclass(type(value), dict), _mapping),
+    (lambda value: issubclass(type(value), BaseException), _exception),
     (_is_parameter, _tensor),
     (_is_plain_object, wrap_object),
 ]

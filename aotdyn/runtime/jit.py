@@ -58,6 +58,10 @@ def trace(entry, values: tuple) -> Linked | None:
     except SkipFrame as skip:
         _skip(entry, skip.reason, skip.detail, skip.places)
         return None
+    except RecursionError:
+        # The program itself has gone deep: this call runs as it is, a later one may be traced.
+        logs.log("trace", f"{entry.key.qualname}: too deep a stack to trace at")
+        return None
     except Exception as error:
         if isinstance(error, AotdynError) or os.environ.get("AOTDYN_STRICT"):
             raise

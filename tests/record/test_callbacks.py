@@ -1,6 +1,10 @@
 """Containers whose items have methods of their own, `__eq__`, `__lt__`, `__hash__`, that see and
 change the container, and tables that change as they are iterated."""
 
+import collections
+import copy
+import heapq
+
 import torch
 
 from tests.record.programs import Programs, note
@@ -205,6 +209,55 @@ def p_lists_that_are_too_deep_or_too_long(x):
         deep = [deep]
     long = [0] * 200_000
     return x + len(repr(deep)), len(long), len(repr(long))
+
+
+class Emptying:
+    """Empties a deque or a heap when it is compared."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __eq__(self, other):
+        self.items.clear()
+        return False
+
+    def __lt__(self, other):
+        self.items.clear()
+        return True
+
+
+@program(breaks=None)
+def p_deques_and_heaps_that_change_as_they_are_searched(x):
+    found = []
+    for search in (lambda d: 1 in d, lambda d: d.count(1), lambda d: d.index(1)):
+        items = collections.deque()
+        items += [Emptying(items), Emptying(items)]
+        try:
+            found.append(search(items))
+        except (RuntimeError, ValueError) as error:
+            found.append((type(error).__name__, str(error)))
+    heap = []
+    heap += [Emptying(heap) for _ in range(3)]
+    try:
+        heapq.heapify(heap)
+    except RuntimeError as error:
+        found.append(str(error))
+    return x + 1, found, len(heap)
+
+
+class Compared:
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return self.__dict__ == other.__dict__
+
+
+@program()
+def p_dictionaries_of_objects_compare(x):
+    a, b = Compared([1]), Compared([1])
+    c = copy.copy(a)
+    return a == b, c == a, vars(a) == {"value": [1]}, {"value": [1]} == vars(a), x
 
 
 test_agrees = program.test()

@@ -1,6 +1,9 @@
 """Special methods: which of two operands' is asked, None for what is not supported, what is derived
 from another one, and classes that tell another class than their own."""
 
+import collections
+import collections.abc
+
 import torch
 
 from tests.record.programs import Programs
@@ -155,6 +158,69 @@ def compares(x, n, m):
 @program(*((torch.ones(2), n, n + 2) for n in range(2, 7)), breaks=None)
 def p_symbolic_numbers_and_truth_values(x, n, m):
     return compares(x, n, m)
+
+
+class MappingFirst(collections.UserDict, collections.abc.Sequence):
+    pass
+
+
+class SequenceFirst(collections.UserList, collections.abc.Mapping):
+    pass
+
+
+class Twice:
+    __match_args__ = ("x", "x")
+    x = 1
+
+
+@program(breaks=None)
+def p_patterns_ask_the_class_what_it_is(x):
+    def kind(value):
+        match value:
+            case [*_]:
+                return "sequence"
+            case {}:
+                return "mapping"
+
+    def twice(value):
+        match value:
+            case Twice(1, 1):
+                return True
+
+    found = [kind(MappingFirst()), kind(SequenceFirst()), kind("a"), kind(range(2)), kind({})]
+    return x + 1, found, outcomes(lambda: twice(Twice()))
+
+
+class Meta(type):
+    def __subclasscheck__(cls, other):
+        raise ValueError("asked")
+
+
+class Odd(ValueError, metaclass=Meta):
+    pass
+
+
+@program(breaks=None)
+def p_handlers_do_not_ask_the_metaclass(x):
+    try:
+        raise KeyError(1)
+    except Odd:
+        return 1
+    except KeyError:
+        return x + 1
+
+
+@program(breaks=None)
+def p_defaults_of_functions_are_set(x):
+    def f(a, b=0, *, c, d=0):
+        return a + b + c + d
+
+    found = [f(1, c=1)]
+    f.__kwdefaults__ = {"d": 7}
+    f.__defaults__ = (5,)
+    found.append(f(1, c=1))
+    f.__kwdefaults__ = None
+    return x + 1, found, outcomes(lambda: f(1, c=1))
 
 
 test_agrees = program.test()

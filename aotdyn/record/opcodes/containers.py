@@ -140,22 +140,29 @@ def UNPACK_EX(t, frame, ins):
 
 @opcode
 def MATCH_MAPPING(t, frame, ins):
-    mapping = Known(collections.abc.Mapping)
-    frame.push(apply(t, isinstance, [frame.stack[-1], mapping]))
+    # Guarded; the class says itself which of the two it is, never both.
+    apply(t, isinstance, [frame.stack[-1], Known(collections.abc.Mapping)])
+    frame.push(Constant(bool(t.realize(frame.stack[-1]).type.__flags__ & _MAPPING)))
 
 
 @opcode
 def MATCH_SEQUENCE(t, frame, ins):
-    kind = t.realize(frame.stack[-1]).type
-    is_sequence = issubclass(kind, collections.abc.Sequence)
-    frame.push(Constant(is_sequence and not issubclass(kind, str | bytes | bytearray)))
+    frame.push(Constant(bool(t.realize(frame.stack[-1]).type.__flags__ & _SEQUENCE)))
+
+
+# CPython's flags of classes that patterns of sequences and of mappings match.
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6
 
 
 @opcode
 def MATCH_KEYS(t, frame, ins):
     subject, keys = frame.stack[-2:]
-    values = []
-    for key in t.realize(keys).items:
+    values: list[Variable] = []
+    wanted = t.realize(keys).items
+    for place, key in enumerate(wanted):
+        if any(truth(t, apply(t, operator.eq, [key, other])) for other in wanted[:place]):
+            told = t.constant(apply(t, repr, [key]))
+            t.raise_exception(ValueError, f"mapping pattern checks duplicate key ({told})")
         if not apply(t, operator.contains, [subject, key]).constant():
             frame.push(Constant(None))
             return
@@ -176,7 +183,11 @@ def MATCH_CLASS(t, frame, ins):
             values.append(subject)
         else:
             attributes += matched
-    for name in [*attributes, *t.constant(names)]:
+    wanted = [*attributes, *t.constant(names)]
+    for place, name in enumerate(wanted):
+        if name in wanted[:place]:
+            told = f"got multiple sub-patterns for attribute {name!r}"
+            t.raise_exception(TypeError, f"{t.realize(cls).constant().__name__}() {told}")
         try:
             values.append(t.realize(apply(t, getattr, [subject, Constant(name)])))
         except Raised as raised:

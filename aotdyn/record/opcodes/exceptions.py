@@ -41,8 +41,16 @@ def _chain(t, value: ExceptionVariable, cause) -> None:
         return
     if cause is not None:
         value.cause = cause
-    if value.context is None and t.handled is not value:
-        value.context = t.handled
+    if t.handled is None or t.handled is value:
+        return
+    outer = t.handled
+    while outer.context is not None:
+        if outer.context is value:
+            # The chain must end.
+            outer.context = None
+            break
+        outer = outer.context
+    value.context = t.handled
 
 
 def _exception(t, value) -> ExceptionVariable:
@@ -78,11 +86,12 @@ def CHECK_EXC_MATCH(t, frame, ins):
     raised = frame.stack[-1]
     kinds = kind.items if isinstance(kind, TupleVariable) else [kind]
     classes = tuple(t.constant(k) for k in kinds)
-    if not all(isinstance(c, type) and issubclass(c, BaseException) for c in classes):
+    if not all(isinstance(c, type) and BaseException in c.__mro__ for c in classes):
         t.raise_exception(
             TypeError, "catching classes that do not inherit from BaseException is not allowed"
         )
-    frame.push(Constant(issubclass(raised.type, classes)))
+    # Not `issubclass`: handlers do not ask the metaclass.
+    frame.push(Constant(any(cls in raised.type.__mro__ for cls in classes)))
 
 
 @opcode

@@ -41,7 +41,10 @@ def _rise(heap, top, place):
     item = heap[place]
     while place > top:
         above = (place - 1) // 2
-        if not item < heap[above]:
+        size = len(heap)
+        rises = item < heap[above]
+        _require_size(heap, size)
+        if not rises:
             break
         heap[place] = heap[above]
         place = above
@@ -57,6 +60,7 @@ def _sink(heap, top):
     while child < size:
         if child + 1 < size and not heap[child] < heap[child + 1]:
             child += 1
+        _require_size(heap, size)
         heap[place] = heap[child]
         place = child
         child = 2 * place + 1
@@ -70,3 +74,9 @@ def nsmallest(n, iterable, key=None):
 
 def nlargest(n, iterable, key=None):
     return sorted(iterable, key=key, reverse=True)[: max(n, 0)]
+
+
+def _require_size(heap, size):
+    """A comparison may have changed the list."""
+    if len(heap) != size:
+        raise RuntimeError("list changed size during iteration")

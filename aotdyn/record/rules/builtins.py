@@ -195,7 +195,8 @@ def super_(t, self=None, receiver=None):
 
 def _super_of(t, cls: type, receiver: Variable) -> Variable:
     of_class = isinstance(receiver, Known) and isinstance(receiver.value, type)
-    if not issubclass(receiver.type, cls) and not (of_class and issubclass(receiver.value, cls)):
+    mro = receiver.value.__mro__ if of_class else ()
+    if cls not in receiver.type.__mro__ and cls not in mro:
         if _tells_class(t, receiver):
             raise GraphBreak("unknown_call", "super() of an object that is no instance")
         told = "super(type, obj): obj must be an instance or subtype of type"

@@ -2,6 +2,7 @@
 
 import operator
 from collections import deque
+from typing import NoReturn
 
 from ...package.reference import Import
 from ...package.source import Attribute, Item
@@ -170,7 +171,10 @@ def insert(t, self, index, item):
 
 @rule(deque.remove, DequeVariable)
 def remove(t, self, item):
+    before, size = self.items, len(self.items)
     position = find_item(t, self, item)
+    if self.items is not before or len(before) != size:
+        t.raise_exception(IndexError, "deque mutated during remove().")
     if position is None:
         raise GraphBreak("exception", "deque.remove(x): x not in deque")
     return _set(t, self, self.items[:position] + self.items[position + 1 :])
@@ -178,12 +182,30 @@ def remove(t, self, item):
 
 @rule(deque.count, DequeVariable)
 def count(t, self, item):
-    return apply(t, list.count, [t.wrap_list(list(self.items)), item])
+    before, size = self.items, len(self.items)
+    found = apply(t, list.count, [t.wrap_list(list(self.items)), item])
+    if self.items is not before or len(before) != size:
+        _refuse_mutated(t)
+    return found
+
+
+def _search(t, self: DequeVariable, item: Variable, *bounds: int) -> int | None:
+    """As `find_item`; a comparison that finds nothing must not change the deque."""
+    before, size = self.items, len(self.items)
+    position = find_item(t, self, item, *bounds)
+    if position is None and (self.items is not before or len(before) != size):
+        _refuse_mutated(t)
+    return position
+
+
+def _refuse_mutated(t) -> NoReturn:
+    t.raise_exception(RuntimeError, "deque mutated during iteration")
+
 
 
 @rule(deque.index, DequeVariable)
 def index(t, self, item, *bounds):
-    position = find_item(t, self, item, *map(t.constant, bounds))
+    position = _search(t, self, item, *map(t.constant, bounds))
     if position is None:
         raise GraphBreak("exception", "an item that is not in the deque")
     return Constant(position)
@@ -229,7 +251,7 @@ def delitem(t, self, key):
 
 @rule(operator.contains, DequeVariable)
 def contains(t, self, item):
-    return Constant(find_item(t, self, item) is not None)
+    return Constant(_search(t, self, item) is not None)
 
 
 def _compare(operation) -> None:

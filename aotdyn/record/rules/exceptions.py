@@ -110,10 +110,12 @@ def set_(t, self, name, value):
         if not isinstance(self.args, TupleVariable):
             raise GraphBreak("exception", "args that are no tuple")
     elif key in ("__traceback__", "__cause__", "__context__") and self.live is None:
-        # Tracebacks of exceptions that the frame made are not modelled.
-        t.effects.count += 1
-        if key != "__traceback__":
-            held = t.realize(value)
+        held = t.realize(value)
+        if key == "__traceback__":
+            # Exceptions that the frame made have none while tracing.
+            _require_traceback(t, held)
+        else:
+            t.effects.count += 1
             missing = isinstance(held, Constant) and held.value is None
             setattr(self, key.strip("_"), None if missing else held)
             self.suppressed = self.suppressed or key == "__cause__"
@@ -124,6 +126,14 @@ def set_(t, self, name, value):
     return NONE
 
 
+def _require_traceback(t, value: Variable) -> None:
+    if isinstance(value, Constant) and value.value is not None:
+        t.raise_exception(TypeError, "__traceback__ must be a traceback or None")
+    if not isinstance(value, Constant) and type(value) is not Variable:
+        # Not one that is handed on from a handler.
+        raise GraphBreak("mutation", "the traceback of an exception")
+
+
 @rule(BaseException.__setattr__, ExceptionVariable)
 def set_plain(t, self, name, value):
     generic_setattr(t, self, t.constant(name), value)
@@ -132,11 +142,9 @@ def set_plain(t, self, name, value):
 
 @rule(BaseException.with_traceback, ExceptionVariable)
 def with_traceback(t, self, traceback):
-    traceback = t.realize(traceback)
-    if self.live is not None or not isinstance(traceback, Constant):
+    _require_traceback(t, t.realize(traceback))
+    if self.live is not None:
         raise GraphBreak("mutation", "the traceback of an exception")
-    if traceback.value is not None:
-        t.raise_exception(TypeError, "__traceback__ must be a traceback or None")
     return self
 
 

@@ -135,8 +135,21 @@ def _made_function_getattr(
 def function_setattr(t, self, name, value):
     if self.live is not None:
         raise GraphBreak("mutation", f"an attribute of the function {self.qualname}")
-    t.effects.set_function_attribute(self, t.constant(name), value)
+    key = t.constant(name)
+    if key in ("__defaults__", "__kwdefaults__"):
+        _set_defaults(t, self, key, t.realize(value))
+    else:
+        t.effects.set_function_attribute(self, key, value)
     return Constant(None)
+
+
+def _set_defaults(t, self: FunctionVariable, key: str, value: Variable) -> None:
+    kind, told = (TupleVariable, "tuple") if key == "__defaults__" else (DictVariable, "dict")
+    is_none = isinstance(value, Constant) and value.value is None
+    if not is_none and not isinstance(value, kind):
+        t.raise_exception(TypeError, f"{key} must be set to a {told} object")
+    t.effects.touch(self)
+    setattr(self, key.strip("_"), None if is_none else value)
 
 
 @rule(getattr, MethodVariable)

@@ -215,8 +215,10 @@ def _equality(operation, wanted: bool):
     @rule(operation, DictVariable)
     def equal(t, self, other):
         other = t.realize(other)
+        if isinstance(other, InstanceDict | ProxyVariable):
+            return apply(t, operation, [other, self])
         if not isinstance(other, DictVariable):
-            return NotImplemented if isinstance(other, ObjectVariable) else Constant(not wanted)
+            return Constant(not wanted) if isinstance(other, _CONTAINERS) else NotImplemented
         t.complete(self)
         t.complete(other)
         same = self.items.keys() == other.items.keys() and all(

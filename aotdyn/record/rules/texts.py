@@ -134,6 +134,7 @@ def repr_list(t, self):
 def repr_tuple(t, self):
     if self.cls is not tuple:
         # A named tuple has Python's `__repr__`, a result of torch C's.
+        self.items = [t.realize(item) for item in self.items]
         return NotImplemented
     comma = "," if len(self.items) == 1 else ""
     return _once(t, self, "(...)", lambda: f"({_parts(t, self.items)}{comma})")
