@@ -340,7 +340,10 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         result = operation(*values, **named)
     except Exception as error:
         # The traced program would raise the same: its own handlers may catch it.
-        raise Raised(t.exception(type(error), *error.args)) from None
+        raised = Raised(t.exception(type(error), *error.args))
+        if isinstance(error, TypeError):
+            raised.refused = tuple(args)
+        raise raised from None
     return t.wrap_result(result)
 
 
