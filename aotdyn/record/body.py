@@ -13,7 +13,7 @@ from .graph import source_name
 from .naming import Names
 from .references import Body, is_made
 from .signals import GraphBreak
-from .variables import DictVariable, Lazy, Variable
+from .variables import DELETED, DictVariable, Lazy, ObjectVariable, Variable
 
 REBUILD: dict[type, Callable] = {}
 
@@ -212,6 +212,13 @@ def dict_base(cls: type) -> Import:
 def set_attribute(w: BodyWriter, cls: type, target: str, name: str, value: str) -> str:
     """The line that sets an attribute without running a `__setattr__` of the class."""
     return f"{attribute_base(w, cls)}.__setattr__({target}, {name!r}, {value})"
+
+
+def set_attributes(w: BodyWriter, v: ObjectVariable, target: str) -> None:
+    """Adds the lines that give a new object the attributes of its variable."""
+    for name, item in v.attributes.items():
+        if item is not DELETED:
+            w.lines.append(set_attribute(w, v.cls, target, name, w.value(item)))
 
 
 def attribute_base(w: BodyWriter, cls: type) -> str:

@@ -17,7 +17,6 @@ _SPECIAL = (
 )  # fmt: skip
 
 _IMMUTABLE = 1 << 8
-_MISSING = object()
 
 
 class ClassReliance:
@@ -43,21 +42,16 @@ class ClassReliance:
             return
         members = self._members.setdefault(cls, {})
         for index, base in enumerate(cls.__mro__[first:], first):
-            held = base.__dict__.get(name, _MISSING)
-            missing = held is _MISSING
             if _may_change(base):
-                members[index, name] = "" if missing else class_name(type(held))
-            if not missing:
+                members[index, name] = _kind_held(base, name)
+            if name in base.__dict__:
                 return
 
     def _lookup_on_bases(self, cls: type, name: str, first: int) -> None:
         """For a class that the trace has made: each of its bases has the name, or lacks it."""
         for base in cls.__mro__[first:]:
             if not self.references.is_made(base) and _may_change(base):
-                held = base.__dict__.get(name, _MISSING)
-                missing = held is _MISSING
-                members = self._members.setdefault(base, {})
-                members[0, name] = "" if missing else class_name(type(held))
+                self._members.setdefault(base, {})[0, name] = _kind_held(base, name)
             if name in base.__dict__:
                 return
 
@@ -71,6 +65,11 @@ class ClassReliance:
         assert isinstance(reference, Import | Live)
         members = tuple((index, name, kind) for (index, name), kind in self._members[cls].items())
         return ClassFacts(reference, tuple(map(class_name, cls.__mro__)), members)
+
+
+def _kind_held(cls: type, name: str) -> str:
+    """The kind of value that a class itself holds under a name; "" where it holds none."""
+    return class_name(type(cls.__dict__[name])) if name in cls.__dict__ else ""
 
 
 def _may_change(cls: type) -> bool:

@@ -358,15 +358,14 @@ def _methods_of(operation: Any) -> tuple[str, ...] | None:
 
 def _rely_on_enums(t, operation: Any, values: list[Any]) -> None:
     """Members of enums have operators of Python's, which the program can replace."""
-    for value in values:
-        if isinstance(value, enum.Enum):
-            names = BINARY_METHODS.get(operation) or INPLACE_METHODS.get(operation) or ()
-            for name in (*names, UNARY_METHODS.get(operation)):
-                method = getattr(type(value), str(name), None)
-                if isinstance(method, FunctionType):
-                    t.classes.lookup(type(value), name)
-                    source = t.references.member_source(type(value), name)
-                    t.guard("IS", source, t.references.to(method))
+    names = _methods_of(operation) or INPLACE_METHODS.get(operation, ())[:1]
+    for kind in {type(value): None for value in values if isinstance(value, enum.Enum)}:
+        for name in names:
+            method = getattr(kind, name, None)
+            if isinstance(method, FunctionType):
+                t.classes.lookup(kind, name)
+                source = t.references.member_source(kind, name)
+                t.guard("IS", source, t.references.to(method))
 
 
 def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool:

@@ -4,7 +4,7 @@ import inspect
 from types import ClassMethodDescriptorType, FunctionType
 
 from ..package.reference import Import
-from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attribute
+from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attributes
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -289,9 +289,7 @@ def _object(w: BodyWriter, v: ObjectVariable) -> str:
     maker = "object" if v.cls.__new__ is object.__new__ or v.cls.__flags__ & 1 << 9 else cls
     name = w.bind(v.cls.__name__.lower(), f"{maker}.__new__({cls})")
     w.known(v, name)
-    for attribute, item in v.attributes.items():
-        if item is not DELETED:
-            w.lines.append(set_attribute(w, v.cls, name, attribute, w.value(item)))
+    set_attributes(w, v, name)
     return name
 
 
@@ -302,9 +300,7 @@ def _mapping_object(w: BodyWriter, v: MappingObject) -> str:
     w.known(v, name)
     for key, item in v.contents.items.values():
         w.lines.append(f"{base}.__setitem__({name}, {w.value(key)}, {w.value(item)})")
-    for attribute, item in v.attributes.items():
-        if item is not DELETED:
-            w.lines.append(set_attribute(w, v.cls, name, attribute, w.value(item)))
+    set_attributes(w, v, name)
     return name
 
 

@@ -3,11 +3,10 @@
 import collections
 from typing import Any
 
-from ..body import BodyWriter, rebuilds, set_attribute
+from ..body import BodyWriter, rebuilds, set_attributes
 from ..operation import BINARY_METHODS, INPLACE_METHODS, UNARY_METHODS, apply, iterate
 from ..signals import GraphBreak
 from ..variables import (
-    DELETED,
     Constant,
     Known,
     ListVariable,
@@ -142,9 +141,7 @@ def _rebuild(w: BodyWriter, v: SequenceObject) -> str:
         name = w.bind("items", f"list.__new__({cls})")
         w.known(v, name)
         w.lines.append(f"list.extend({name}, [{', '.join(map(w.value, v.contents.items))}])")
-    for attribute, item in v.attributes.items():
-        if item is not DELETED:
-            w.lines.append(set_attribute(w, v.cls, name, attribute, w.value(item)))
+    set_attributes(w, v, name)
     return name
 
 
