@@ -7,7 +7,7 @@ guarded where they are used.
 
 import gc
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,7 +45,7 @@ def class_check(reference: Classes, resolve: Callable[[Reference], Any]) -> Call
         return next(filter(None, told), "")
 
     namespaces = _namespaces(found)
-    linked = [_behaviour(cls, facts) for cls, facts in found]
+    linked = [_behaviour(cls.__mro__, facts.members) for cls, facts in found]
     check.broken = broken
     return check
 
@@ -59,7 +59,7 @@ def class_like(reference: ClassLike, resolve: Callable[[Reference], Any]) -> Cal
     metaclass = resolve(reference.metaclass)
     unnamed = [index for index, each in enumerate(order) if isinstance(each, str)]
     named = [_namespace(each) for each in order if not isinstance(each, str)]
-    linked = _linked(order, reference.members)
+    linked = _behaviour(order, reference.members)
     known: WeakKeyDictionary[type, tuple[tuple, list[int]]] = WeakKeyDictionary()
 
     def check(cls: type) -> bool:
@@ -90,16 +90,6 @@ def class_like(reference: ClassLike, resolve: Callable[[Reference], Any]) -> Cal
     return check
 
 
-def _linked(order: list, members: tuple) -> dict[tuple[int, str], Any]:
-    """The functions and descriptors among the members of classes with names."""
-    held = {
-        (index, name): order[index].__dict__.get(name)
-        for index, name, _ in members
-        if not isinstance(order[index], str)
-    }
-    return {place: value for place, value in held.items() if hasattr(type(value), "__get__")}
-
-
 def _namespace(cls: type) -> dict:
     """A class shows its namespace through a read-only proxy only."""
     (namespace,) = gc.get_referents(cls.__dict__)
@@ -117,15 +107,15 @@ def _namespaces(found: list[tuple[type, ClassFacts]]) -> list[dict]:
     return list(result.values())
 
 
-def _behaviour(cls: type, facts: ClassFacts) -> dict[tuple[int, str], Any]:
-    """The functions and descriptors among the members, by (index into the MRO, name)."""
-    mro = cls.__mro__
-    members = {
-        (index, name): mro[index].__dict__.get(name)
-        for index, name, _ in facts.members
-        if index < len(mro)
+def _behaviour(order: Sequence[type | str], members: tuple) -> dict[tuple[int, str], Any]:
+    """The functions and descriptors among the members, by (index into the order, name). order: the
+    MRO, with texts in place of classes that are not known."""
+    found = {
+        (index, name): order[index].__dict__.get(name)
+        for index, name, _ in members
+        if index < len(order) and not isinstance(order[index], str)
     }
-    return {place: held for place, held in members.items() if hasattr(type(held), "__get__")}
+    return {place: held for place, held in found.items() if hasattr(type(held), "__get__")}
 
 
 def broken_fact(cls: type, facts: ClassFacts, linked: dict[tuple[int, str], Any]) -> str:
