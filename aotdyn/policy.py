@@ -136,12 +136,17 @@ def counts_references(code: CodeType) -> bool:
 def _deletes_variables(code: CodeType) -> bool:
     """Whether there is a `del` of a variable, not only those at the end of handlers, which first
     store None."""
-    before = ""
+    stored: Any = None
+    value: Any = code
     for instruction in dis.get_instructions(code):
         deletes = instruction.opname in ("DELETE_FAST", "DELETE_DEREF")
-        if deletes and before != instruction.opname.replace("DELETE", "STORE"):
+        if deletes and (stored != instruction.argval or value is not None):
             return True
-        before = instruction.opname
+        if instruction.opname in ("STORE_FAST", "STORE_DEREF"):
+            stored = instruction.argval
+        else:
+            stored = None
+            value = instruction.argval if instruction.opname == "LOAD_CONST" else code
     return False
 
 

@@ -17,7 +17,10 @@ def dispatch(t, function: FunctionVariable, kind: Variable) -> Variable:
     registry = t.realize(t.realize(cells["registry"]).content)
     t.complete(registry)
     cls = t.constant(kind)
-    found = functools._find_impl(cls, {key: key for key in registry.items})
+    try:
+        found = functools._find_impl(cls, {key: key for key in registry.items})
+    except RuntimeError as ambiguous:
+        t.raise_exception(RuntimeError, *ambiguous.args)
     return registry.items[found][1]
 
 

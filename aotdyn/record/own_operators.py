@@ -7,10 +7,10 @@ from types import FunctionType
 from typing import Any
 
 from .members import lookup, member
-from .variables import Known, MethodVariable
+from .variables import Known, MethodVariable, ObjectVariable, Opaque, TensorVariable, Variable
 
 # Modules whose classes do what the rules say.
-_UNDERSTOOD = {"enum", "abc", "_py_abc", "typing", "types"}
+UNDERSTOOD = {"enum", "abc", "_py_abc", "typing", "types"}
 
 # Besides the methods that operators are named after, in this order.
 _SUBSTITUTES = {
@@ -29,10 +29,17 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
         held, owner = lookup(t, kind, name)
         if owner is None or owner is object or owner is type:
             continue
-        if not isinstance(held, FunctionType) or owner.__module__ in _UNDERSTOOD:
+        if not isinstance(held, FunctionType) or owner.__module__ in UNDERSTOOD:
             return None
         return MethodVariable(self, member(t, kind, name, held))
     return None
+
+
+def may_compare(t, value: Variable) -> bool:
+    """Whether a value may have an `__eq__` of its own, which then has a say in what it equals."""
+    if isinstance(value, Known):
+        return own_method(t, ("__eq__",), value) is not None
+    return type(value) is Variable or isinstance(value, Opaque | ObjectVariable | TensorVariable)
 
 
 def names_for(operation: Any, name: str | None) -> tuple[str, ...]:
@@ -47,6 +54,6 @@ def _python_methods(kind: type) -> bool:
     return any(
         isinstance(held, FunctionType) and name.startswith("__")
         for base in kind.__mro__
-        if base.__module__ not in _UNDERSTOOD
+        if base.__module__ not in UNDERSTOOD
         for name, held in vars(base).items()
     )

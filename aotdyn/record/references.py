@@ -104,9 +104,10 @@ def importable(value: Any) -> Import | None:
 
 def _name_of(value: Any) -> Any:
     """What an object calls itself within its module."""
-    for attribute in ("__qualname__", "__name__", "_name"):
+    of_typing = type(value).__module__ == "typing"
+    for attribute in ("__qualname__", "__name__", *(("_name",) if of_typing else ())):
         name = getattr(value, attribute, None)
-        if name and (attribute != "_name" or type(value).__module__ == "typing"):
+        if name:
             return name
     return None
 

@@ -164,7 +164,7 @@ class Tracer:
                 self.guard("SAME", source, known.source)
         else:
             known = wrap.wrap(self, value, source)
-            if isinstance(value, torch.Tensor):
+            if issubclass(type(value), torch.Tensor):
                 self.remember(value, known)
         self._by_source[source] = known
         return known

@@ -5,6 +5,7 @@ import re
 import threading
 import types
 import typing
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,8 @@ def wraps(*types_: type) -> Callable[[Callable], Callable]:
 
 def wrap(t, value: Any, source: Source) -> Variable:
     """The variable for a live value reached by `source`, with its guards."""
+    if _has_unhashable_class(value):
+        return _opaque(t, value, source)
     if not isinstance(source, Bound) and varies(t, value, source):
         t.guard("TYPE", source, t.references.to(type(value)))
         return Varying(value, source)
@@ -70,6 +73,13 @@ def wrap(t, value: Any, source: Source) -> Variable:
         if predicate(value):
             return wrapper(t, value, source)
     return _opaque(t, value, source)
+
+
+def _has_unhashable_class(value: Any) -> bool:
+    """Whether a value is a class without a hash, or an object of one: tables and comparisons here
+    do not tell such classes apart."""
+    kind = type(value)
+    return type(kind).__hash__ is None or kind.__hash__ is None and issubclass(kind, type)
 
 
 def varies(t, value: Any, source: Source) -> bool:
@@ -333,6 +343,7 @@ def _enum(t, value: enum.Enum, source: Source) -> Variable:
     return Known(value, identity(t, value, source))
 
 
+@wraps(weakref.ProxyType, weakref.CallableProxyType)
 def _opaque(t, value: Any, source: Source) -> Variable:
     t.guard("TYPE", source, t.references.to(type(value)))
     return Opaque(value, source)

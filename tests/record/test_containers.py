@@ -884,4 +884,20 @@ def p_aggregates_take_items_one_by_one(x):
     return least, total, product, log, x
 
 
+class _Frozen(frozenset):
+    pass
+
+
+@program(((1, [2]), frozenset({1, 2})))
+def p_what_changes_nothing_gives_the_object_itself(t, f):
+    s, u = frozenset({3}), (1, [2])
+    sets = [frozenset(e) is e and e.copy() is e and id(e) == id(frozenset(e)) for e in (f, s)]
+    return sets, [tuple(e) is e and e[:] is e and e * 1 is e and e + () is e for e in (t, u)]
+
+
+@program((torch.ones(2), _Frozen([1])), breaks=None)
+def p_equality_of_what_is_not_understood(x, other):
+    return frozenset({1}) == other, {1} != other, {1: 2} == other, int in (other,), x
+
+
 test_agrees = program.test()

@@ -89,10 +89,30 @@ def w_kept_elsewhere(whole):
     return whole.of_part() is kept
 
 
+GONE = weakref.proxy(Part(1))
+
+
+def w_proxy_of_what_is_gone(whole):
+    try:
+        return GONE.value
+    except ReferenceError as error:
+        return str(error)
+
+
+def w_proxy_of_a_deleted_variable(whole):
+    part = Part(1)
+    proxy = weakref.proxy(part)
+    del part
+    try:
+        return proxy.value
+    except ReferenceError as error:
+        return str(error)
+
+
 @pytest.mark.parametrize(
     "function",
     [w_deleted, w_replaced, w_cleared, w_item_replaced, w_popped, w_value_replaced,
-     w_slot_replaced, w_kept_elsewhere],
+     w_slot_replaced, w_kept_elsewhere, w_proxy_of_what_is_gone, w_proxy_of_a_deleted_variable],
 )  # fmt: skip
 def test_what_is_let_go_is_gone(agree, function):
     agree(function, (Whole(),), (Whole(),))

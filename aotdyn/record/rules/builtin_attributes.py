@@ -11,6 +11,7 @@ from ..members import (
     C_MEMBERS,
     MISSING,
     function_of,
+    is_data_descriptor,
     is_property,
     lookup,
     member,
@@ -19,7 +20,8 @@ from ..members import (
     static_lookup,
 )
 from ..operation import call, call_method
-from ..signals import GraphBreak
+from ..own_operators import UNDERSTOOD, own_method
+from ..signals import GraphBreak, Raised
 from ..variables import (
     DELETED,
     Constant,
@@ -76,14 +78,71 @@ def super_getattr(t, self, name):
 @rule(getattr, Known)
 def known_getattr(t, self, name, default=None):
     key = t.constant(name)
+    try:
+        found = _by_code(t, self, key)
+    except Raised as raised:
+        if default is None or not issubclass(raised.value.type, AttributeError):
+            raise
+        return default
+    return found if found is not None else _by_c(t, self, key, default)
+
+
+def _by_code(t, self: Known, name: str) -> Variable | None:
+    """An attribute that code of the program, or what the frame has done, has a say in."""
+    value = self.value
+    if isinstance(value, types.ModuleType):
+        source = Attribute(self.source or Bound(t.references.to(value)), "__dict__")
+        return t.lazy(vars(value)[name], Item(source, name)) if name in vars(value) else None
+    found = _ask(t, self, "__getattribute__", name)
+    if found is not None:
+        return found
+    if isinstance(value, type):
+        return _class_getattr(t, value, name)
+    return _instance_getattr(t, self, name)
+
+
+def _ask(t, self: Known, hook: str, name: str) -> Variable | None:
+    """What `__getattribute__` or `__getattr__` says, where the program wrote it."""
+    method = own_method(t, (hook,), self)
+    return None if method is None else call(t, method, [Constant(name)])
+
+
+def _instance_getattr(t, self: Known, name: str) -> Variable | None:
+    """What the class of an object that is known by identity, a member of an enum for one, defines
+    in Python; None where that is nothing."""
+    is_own = name in getattr(self.value, "__dict__", ())
+    found = _by_class(t, self, name, is_own)
+    if found is not None or is_own or static_lookup(type(self.value), name)[1] is not None:
+        return found
+    return _ask(t, self, "__getattr__", name)
+
+
+def _by_class(t, self: Known, name: str, is_own: bool) -> Variable | None:
+    """What the class of an object, or of a class, defines in Python under a name: a data
+    descriptor, or anything where the object has nothing of its own."""
+    kind = type(self.value)
+    value, owner = static_lookup(kind, name)
+    if owner is None or owner.__module__ in UNDERSTOOD or not owner.__flags__ & 1 << 9:
+        return None
+    if is_own and not is_data_descriptor(value):
+        return None
+    if is_property(value):
+        return call(t, function_of(t, value, owner, kind, name, "fget"), [self])
+    if isinstance(value, types.FunctionType):
+        return MethodVariable(self, member(t, kind, name, value))
+    if isinstance(getattr(type(value), "__get__", None), types.FunctionType):
+        descriptor = member_raw(t, kind, owner, name, value)
+        args = [self, Known(kind, Bound(t.references.to(kind)))]
+        return call_method(t, descriptor, "__get__", args, on_class=True)
+    return None
+
+
+def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
+    """An attribute that is asked for as it is."""
     value = self.value
     source = self.source or Bound(t.references.to(value))
-    if isinstance(value, types.ModuleType) and key in vars(value):
-        return t.lazy(vars(value)[key], Item(Attribute(source, "__dict__"), key))
-    if isinstance(value, type):
-        found = _class_getattr(t, value, key)
-        if found is None and t.effects.members:
-            found = _member_set(t, value, key, default)
+    if isinstance(value, type) and t.effects.members:
+        found = _member_set(t, value, key, default)
         if found is not None:
             return found
     if not hasattr(value, key):
@@ -127,30 +186,22 @@ def _member_set(t, cls: type, name: str, default: Variable | None) -> Variable |
     return default
 
 
-def _by_metaclass(t, cls: type, name: str) -> Variable | None:
-    """What the class of a class defines under a name and its own namespaces do not, or a property
-    there; None where that is nothing of Python's."""
-    value, owner = static_lookup(type(cls), name)
-    if not isinstance(value, types.FunctionType | property):
-        return None
-    receiver = Known(cls, Bound(t.references.to(cls)))
-    if is_property(value):
-        return call(t, function_of(t, value, owner, type(cls), name, "fget"), [receiver])
-    if static_lookup(cls, name)[0] is not MISSING:
-        return None
-    return MethodVariable(receiver, member(t, type(cls), name, value))
-
-
 def _class_getattr(t, cls: type, name: str) -> Variable | None:
     """A class attribute read from the class itself; None where nothing special is to be done."""
     if name == "__dict__":
         if any(held is cls for held, _ in t.effects.members):
             raise GraphBreak("mutation", f"{cls.__qualname__}.__dict__, which was changed")
         return t.lazy(vars(cls), Attribute(Bound(t.references.to(cls)), "__dict__"))
-    found = _by_metaclass(t, cls, name)
+    self = Known(cls, Bound(t.references.to(cls)))
+    found = _by_class(t, self, name, static_lookup(cls, name)[0] is not MISSING)
     if found is not None:
         return found
+    above = static_lookup(type(cls), name)[0]
+    if isinstance(above, C_MEMBERS):
+        return None
     value, owner = lookup(t, cls, name)
+    if value is MISSING and above is MISSING:
+        return _ask(t, self, "__getattr__", name)
     if isinstance(getattr(type(value), "__get__", None), types.FunctionType):
         descriptor = member_raw(t, cls, owner, name, value)
         return call_method(t, descriptor, "__get__", [Constant(None), Known(cls)], on_class=True)

@@ -18,6 +18,7 @@ from ..operation import (
     iterate,
     truth,
 )
+from ..own_operators import may_compare, own_method
 from ..references import ALIASES
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -83,7 +84,7 @@ def isinstance_(t, self, kinds):
     kind = self.type
     if isinstance(self, TensorVariable):
         return Constant(isinstance(self.fake, classes) or issubclass(kind, classes))
-    if isinstance(self, Known):
+    if isinstance(self, Known) and not any(_own_check(t, cls, "instance") for cls in classes):
         return Constant(isinstance(self.value, classes))
     if any(_is_instance(t, self, kind, cls) for cls in classes):
         return Constant(True)
@@ -105,7 +106,12 @@ def _tells_class(t, value: Variable) -> bool:
 def _issubclass(t, kind: type, classes: tuple[type, ...]) -> bool:
     """`issubclass`, guarded where a class of Python may answer otherwise later."""
     for cls in classes:
-        answer = issubclass(kind, cls)
+        own = _own_check(t, cls, "subclass")
+        if own is not None:
+            if truth(t, call(t, own, [Known(kind, Bound(t.references.to(kind)))])):
+                return True
+            continue
+        answer = _ask_subclass(t, kind, cls)
         if type(cls).__subclasscheck__ is not type.__subclasscheck__:
             expected = (t.references.to(cls), answer)
             t.guard("SUBCLASS", Bound(t.references.to(kind)), expected)
@@ -114,7 +120,27 @@ def _issubclass(t, kind: type, classes: tuple[type, ...]) -> bool:
     return False
 
 
+def _own_check(t, cls: type, what: str) -> Variable | None:
+    """`__instancecheck__` or `__subclasscheck__` of a class, where the program has written it."""
+    return own_method(t, (f"__{what}check__",), Known(cls, Bound(t.references.to(cls))))
+
+
+def _ask_subclass(t, kind: type, cls: type) -> bool:
+    """`issubclass` by C, or by the hooks of an abstract class."""
+    try:
+        return issubclass(kind, cls)
+    except TypeError as error:
+        t.raise_exception(TypeError, *error.args)
+    except Exception as error:
+        raise GraphBreak("subclass", f"issubclass(…, {cls.__qualname__}): {error!r}") from None
+
+
 def _is_instance(t, self: Variable, kind: type, cls: type) -> bool:
+    if kind is cls:
+        return True
+    own = _own_check(t, cls, "instance")
+    if own is not None:
+        return truth(t, call(t, own, [self]))
     metaclass = type(cls)
     checker = metaclass.__instancecheck__
     if checker is type.__instancecheck__ or checker is abc.ABCMeta.__instancecheck__:
@@ -142,11 +168,7 @@ _KNOWN_CHECKS = {"abc", "_abc", "typing", "enum", "torch.nn.parameter", "torch._
 def issubclass_(t, self, kinds):
     if not isinstance(self.value, type):
         t.raise_exception(TypeError, "issubclass() arg 1 must be a class")
-    classes = classes_of(t, kinds, "issubclass")
-    try:
-        return Constant(_issubclass(t, self.value, classes))
-    except TypeError as error:
-        t.raise_exception(TypeError, *error.args)
+    return Constant(_issubclass(t, self.value, classes_of(t, kinds, "issubclass")))
 
 
 @rule(type)
@@ -230,7 +252,7 @@ def _implicit_super(t) -> Variable:
 @rule(operator.is_)
 def is_(t, self, other):
     other = t.realize(other)
-    same = _identical(t, self, other)
+    same = identical(t, self, other)
     if same is None:
         raise GraphBreak("unknown_operation", f"{self.describe()} is {other.describe()}")
     return Constant(same)
@@ -241,13 +263,13 @@ def is_not(t, self, other):
     return Constant(not is_(t, self, other).value)
 
 
-def _identical(t, left: Variable, right: Variable) -> bool | None:
+def identical(t, left: Variable, right: Variable) -> bool | None:
     """Whether two values are one object; None where that is not known."""
     left, right = t.realize(left), t.realize(right)
     if left is right:
         return True
     if isinstance(left, InstanceDict) and isinstance(right, InstanceDict):
-        return _identical(t, left.owner, right.owner)
+        return identical(t, left.owner, right.owner)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _identical_constants(left.value, right.value)
     if isinstance(left, Known) and isinstance(right, Known):
@@ -283,7 +305,7 @@ def _identical_tuples(t, left: TupleVariable, right: TupleVariable) -> bool | No
     if left.type is not right.type or len(left.items) != len(right.items):
         return False
     pairs = zip(left.items, right.items, strict=True)
-    return False if any(_identical(t, *pair) is False for pair in pairs) else None
+    return False if any(identical(t, *pair) is False for pair in pairs) else None
 
 
 # Values that may come in as two variables for one object.
@@ -402,16 +424,14 @@ def _equality(operation, wanted: bool):
             return Constant((self.value is other.value) is wanted)
         if isinstance(other, Known | Constant):
             return t.wrap_result(operation(self.value, other.value))
-        if isinstance(other, ObjectVariable | TensorVariable):
-            return NotImplemented
-        return Constant(not wanted)
+        return NotImplemented if may_compare(t, other) else Constant(not wanted)
 
     @rule(operation, FunctionVariable, MethodVariable, CellVariable)
     def equal_callable(t, self, other):
         other = t.realize(other)
-        same = _identical(t, self, other)
+        same = identical(t, self, other)
         if isinstance(self, MethodVariable) and isinstance(other, MethodVariable):
-            same = _identical(t, self.self_, other.self_) and _identical(
+            same = identical(t, self.self_, other.self_) and identical(
                 t, t.realize(self.function), t.realize(other.function)
             )
         if same is None:

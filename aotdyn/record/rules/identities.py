@@ -1,5 +1,6 @@
 """`id()` and weak references."""
 
+import operator
 import weakref
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..variables import (
 )
 from ..variables.containers import Unread
 from ..wrap import wraps
+from .builtins import identical
 from .table import calls, rule
 
 NONE = Constant(None)
@@ -36,6 +38,22 @@ def _identity(w: BodyWriter, v: IdentityVariable) -> str:
     if isinstance(v.of, Constant | Lazy):
         raise GraphBreak("reconstruct", "the id() of a constant", v.origin)
     return w.bind("identity", f"id({w.value(v.of)})")
+
+
+def _compare(operation, wanted: bool) -> None:
+    @rule(operation, IdentityVariable)
+    def compare(t, self, other):
+        other = t.realize(other)
+        if not isinstance(other, IdentityVariable):
+            return NotImplemented
+        same = identical(t, self.of, other.of)
+        # What the frame makes may have gone, and its place be that of another one.
+        stay = all(each.of.source is not None for each in (self, other))
+        return Constant(same is wanted) if same or same is False and stay else NotImplemented
+
+
+_compare(operator.eq, True)
+_compare(operator.ne, False)
 
 
 # -- weak references ------------------------------------------------------------

@@ -4,6 +4,7 @@ import operator
 from collections.abc import Iterator
 
 from ..operation import apply, call_method, chunks, each, iterate, key_of, truth
+from ..own_operators import may_compare
 from ..variables import (
     Constant,
     DictVariable,
@@ -234,7 +235,7 @@ def _equality(operation, wanted: bool):
         if isinstance(other, ViewVariable):
             return apply(t, operation, [other, self])
         if not isinstance(other, SetVariable):
-            return NotImplemented if isinstance(other, ObjectVariable) else Constant(not wanted)
+            return NotImplemented if may_compare(t, other) else Constant(not wanted)
         return Constant((self.items.keys() == other.items.keys()) is wanted)
 
 
@@ -304,6 +305,8 @@ def make_frozenset(t, self=None):
 
 
 def _make_set(t, iterable: Variable | None, cls: type) -> SetVariable:
+    if cls is frozenset and isinstance(iterable, SetVariable) and iterable.cls is frozenset:
+        return iterable
     items = [] if iterable is None else iterate(t, iterable)
     found: dict = {}
     for item in items:
@@ -352,6 +355,8 @@ def clear_set(t, self):
 
 @rule((set.copy, frozenset.copy), SetVariable)
 def copy_set(t, self):
+    if self.cls is frozenset:
+        return self
     return t.new(SetVariable(dict(self.items), cls=self.cls))
 
 

@@ -82,13 +82,20 @@ def _like(t, self: Sequence, items: list[Variable]) -> Variable:
     return t.new(TupleVariable(items, cls=cls))
 
 
+def _is_plain_tuple(value: Variable) -> bool:
+    """Whether an operation that changes nothing about a sequence gives the sequence itself."""
+    return isinstance(value, TupleVariable) and value.cls is tuple
+
+
 @rule((operator.getitem, list.__getitem__, tuple.__getitem__), ListVariable, TupleVariable)
 def getitem(t, self, key):
     if not isinstance(t.realize(key), Constant | Symbolic | SliceVariable | ObjectVariable):
         return NotImplemented
     index = _index(t, self, key)
     if isinstance(index, slice):
-        return _like(t, self, self.items[index])
+        items = self.items[index]
+        whole = len(items) == len(self.items) and (index.step is None or index.step == 1)
+        return self if whole and _is_plain_tuple(self) else _like(t, self, items)
     if not -len(self.items) <= index < len(self.items):
         t.raise_exception(IndexError, f"{self.type.__name__} index out of range")
     return self.items[index]
@@ -150,6 +157,9 @@ def add(t, self, other):
     other = t.realize(other)
     if not isinstance(other, type(self)):
         return NotImplemented
+    for part, rest in ((self, other), (other, self)):
+        if not rest.items and _is_plain_tuple(part):
+            return part
     return _like(t, self, [*self.items, *other.items])
 
 
@@ -175,7 +185,9 @@ def mul(t, self, count):
     count = _repetitions(t, count)
     if not isinstance(count, Constant | Symbolic):
         return NotImplemented
-    return _like(t, self, _repeated(t, self, count))
+    items = _repeated(t, self, count)
+    unchanged = len(items) == len(self.items) and _is_plain_tuple(self)
+    return self if unchanged else _like(t, self, items)
 
 
 def _repetitions(t, count: Variable) -> Variable:
