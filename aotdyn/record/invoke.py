@@ -13,9 +13,10 @@ from .dispatch import dispatch, is_dispatch, is_recursive_repr, recursive_repr
 from .frame import Frame
 from .graph_ops import is_graph_operation
 from .interpreter import run
+from .iteration import iterate
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
-from .operation import apply, call, goes_to_graph, iterate
+from .operation import apply, call, goes_to_graph
 from .rules.table import RULES, find
 from .signals import GraphBreak, Raised, SkipFrame
 from .stand_ins import argument_error

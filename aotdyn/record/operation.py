@@ -8,7 +8,7 @@ import enum
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -18,83 +18,39 @@ from types import (
 )
 from typing import Any
 
-import torch
-
 from ..package.replaced import replaced_methods
 from ..policy import is_random
 from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
 from .own_operators import names_for, own_method
-from .rules.table import ADVANCE, CALLS, RULES, find
+from .rules.table import CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
+from .special_methods import (
+    BINARY_METHODS,
+    COMPARISONS,
+    INPLACE_METHODS,
+    SYMBOLIC,
+    UNARY_METHODS,
+    has_special,
+    methods_of,
+)
 from .stand_ins import native_argument_error, stand_in
 from .unseen import unseen
 from .variables import (
     Constant,
-    DictVariable,
-    FixedIterator,
     FunctionVariable,
-    IteratorVariable,
     Known,
     Lazy,
-    ListVariable,
     MethodVariable,
     ObjectVariable,
     Opaque,
     Sequence,
-    SequenceIterator,
-    SetVariable,
     Symbolic,
     TensorVariable,
     TupleVariable,
     Variable,
     Varying,
 )
-
-# operator -> (special method, its reflection or None)
-BINARY_METHODS: dict[Any, tuple[str, str | None]] = {
-    getattr(operator, name.strip("_")): (f"__{name.strip('_')}__", f"__r{name.strip('_')}__")
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift",
-                 "rshift", "xor")
-} | {
-    operator.and_: ("__and__", "__rand__"),
-    operator.or_: ("__or__", "__ror__"),
-    divmod: ("__divmod__", "__rdivmod__"),
-    operator.eq: ("__eq__", "__eq__"),
-    operator.ne: ("__ne__", "__ne__"),
-    operator.lt: ("__lt__", "__gt__"),
-    operator.gt: ("__gt__", "__lt__"),
-    operator.le: ("__le__", "__ge__"),
-    operator.ge: ("__ge__", "__le__"),
-}  # fmt: skip
-
-_COMPARISONS = {operator.eq, operator.ne, operator.lt, operator.gt, operator.le, operator.ge}
-
-INPLACE_METHODS: dict[Any, tuple[str, Any]] = {
-    getattr(operator, f"i{name.strip('_')}"): (f"__i{name.strip('_')}__", getattr(operator, name))
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift",
-                 "rshift", "xor", "and_", "or_")
-}  # fmt: skip
-
-UNARY_METHODS: dict[Any, str] = {
-    operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__",
-    abs: "__abs__", len: "__len__", operator.getitem: "__getitem__", reversed: "__reversed__",
-    operator.setitem: "__setitem__", operator.delitem: "__delitem__",
-    operator.contains: "__contains__", iter: "__iter__", next: "__next__", format: "__format__",
-    round: "__round__", operator.index: "__index__", int: "__int__", float: "__float__",
-    complex: "__complex__", repr: "__repr__", str: "__str__", bytes: "__bytes__",
-    hash: "__hash__", math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__",
-}  # fmt: skip
-
-# What may be computed on symbolic numbers without fixing their value.
-SYMBOLIC = {
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
-    operator.neg, operator.pos, operator.eq, operator.ne, operator.lt, operator.le, operator.gt,
-    operator.ge, abs, torch.sym_max, torch.sym_min, torch.sym_float, torch.sym_int,
-    operator.and_, operator.or_, operator.lshift, operator.rshift, math.floor, math.ceil,
-    math.trunc,
-    torch.sym_not, torch.sym_ite, torch.sym_sum,
-}  # fmt: skip
 
 _OF_NUMBERS = {*BINARY_METHODS, operator.neg, operator.pos, abs} - {operator.and_, operator.or_}
 
@@ -177,9 +133,7 @@ def _as_whole(t, value: Variable) -> Variable:
 def _by_own_method(t, operation: Any, self: Known, others: list[Variable]) -> Variable | None:
     """An operator on a class or a member of an enum, by a method of Python; None for all others."""
     try:
-        pair = BINARY_METHODS.get(operation)
-        name = pair[0] if pair is not None else UNARY_METHODS.get(operation)
-        names = names_for(operation, name)
+        names = names_for(operation)
     except TypeError:  # an unhashable callable
         return None
     method = own_method(t, names, self) if names else None
@@ -330,7 +284,7 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         # What it gives is the object itself, changed.
         return None
     try:
-        methods = _methods_of(operation)
+        methods = methods_of(operation)
         values = [operand(arg, methods) for arg in args]
         named = {key: plain(arg) for key, arg in kwargs.items()}
     except NotConstant:
@@ -347,18 +301,9 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
     return t.wrap_result(result)
 
 
-def _methods_of(operation: Any) -> tuple[str, ...] | None:
-    """The special methods that an operator looks for; None for what is no operator."""
-    if operation in BINARY_METHODS:
-        name, reflected = BINARY_METHODS[operation]
-        return (name, reflected) if reflected else (name,)
-    name = UNARY_METHODS.get(operation)
-    return None if name is None else (name,)
-
-
 def _rely_on_enums(t, operation: Any, values: list[Any]) -> None:
     """Members of enums have operators of Python's, which the program can replace."""
-    names = _methods_of(operation) or INPLACE_METHODS.get(operation, ())[:1]
+    names = methods_of(operation) or INPLACE_METHODS.get(operation, ())[:1]
     for kind in {type(value): None for value in values if isinstance(value, enum.Enum)}:
         for name in names:
             method = getattr(kind, name, None)
@@ -469,13 +414,13 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
         tries.append((left, name, right))
     if isinstance(right, ObjectVariable) and reflected and _defines(t, right, operation, reflected):
         newer = right.type is not left.type and left.type in right.type.__mro__
-        if operation not in _COMPARISONS:
+        if operation not in COMPARISONS:
             newer = newer and getattr(right.type, reflected) is not getattr(
                 left.type, reflected, None
             )
         if newer:
             tries.insert(0, (right, reflected, left))
-        elif right.type is not left.type or operation in _COMPARISONS:
+        elif right.type is not left.type or operation in COMPARISONS:
             tries.append((right, reflected, left))
     for self_, method, other in tries:
         if operation is operator.ne and not has_special(t, self_, "__ne__"):
@@ -504,25 +449,6 @@ def _defines(t, value: ObjectVariable, operation: Any, name: str) -> bool:
 def _not_implemented(t, value: Variable) -> bool:
     value = t.realize(value)
     return isinstance(value, Constant) and value.value is NotImplemented
-
-
-def has_special(t, value: ObjectVariable, name: str) -> bool:
-    """Whether the class of an object defines a special method itself (not `object`). One that is
-    None counts: it is called, and cannot be, but for those in _ABSENT_AS_NONE. Guarded."""
-    t.classes.lookup(value.type, name)
-    missing = getattr(object, name, _MISSING)
-    method = getattr(value.type, name, missing)
-    return method is not missing and not (method is None and name in _ABSENT_AS_NONE)
-
-
-_MISSING = object()
-# Special methods that CPython takes as not there where they are None.
-_ABSENT_AS_NONE = {"__hash__", "__iter__", "__contains__", "__reversed__"}
-
-
-def is_refused(t, value: ObjectVariable, name: str) -> bool:
-    """Whether the class of an object says of a special method that there is none."""
-    return getattr(value.type, name, _MISSING) is None
 
 
 def special_method(t, value: Variable, name: str) -> Variable:
@@ -578,7 +504,7 @@ def call(
     raise GraphBreak("random" if drawn else "unknown_call", function.describe())
 
 
-# -- truth and iteration ------------------------------------------------------------
+# -- truth ------------------------------------------------------------
 
 
 def truth(t, value: Variable) -> bool:
@@ -587,103 +513,3 @@ def truth(t, value: Variable) -> bool:
     if isinstance(result, Symbolic):
         return t.shapes.decide(result)
     return bool(result.constant())
-
-
-def advance(t, iterator: Variable) -> Variable | None:
-    """The next value of an iterator, or None when it is exhausted."""
-    iterator = t.realize(iterator)
-    rule = ADVANCE.get(type(iterator))
-    if rule is not None:
-        return rule(t, iterator)
-    if isinstance(iterator, ObjectVariable):
-        try:
-            return call_method(t, iterator, "__next__", on_class=True)
-        except Raised as raised:
-            if issubclass(raised.value.type, StopIteration):
-                return None
-            raise
-    raise GraphBreak("live_iterator", iterator.describe())
-
-
-def iterate(t, value: Variable, limit: int | None = None) -> list[Variable]:
-    """The values of an iterable, at most `limit` of them where that is given."""
-    value = t.realize(value)
-    if isinstance(value, Sequence) and not isinstance(value, IteratorVariable):
-        return list(value.items)
-    iterator = apply(t, iter, [value])
-    values: list[Variable] = []
-    while limit is None or len(values) < limit:
-        item = advance(t, iterator)
-        if item is None:
-            break
-        values.append(item)
-    return values
-
-
-def chunks(t, value: Variable) -> Iterator[list[Variable]]:
-    """The values of an iterable as a container takes them that is filled from it: all at once where
-    they are known, one by one where code of the program may run in between."""
-    value = t.realize(value)
-    if isinstance(value, Sequence) and not isinstance(value, IteratorVariable):
-        yield list(value.items)
-        return
-    iterator = t.realize(apply(t, iter, [value]))
-    if isinstance(iterator, SequenceIterator | FixedIterator):
-        yield iterate(t, iterator)
-        return
-    while (item := advance(t, iterator)) is not None:
-        yield [item]
-
-
-def each(t, value: Variable) -> Iterator[Variable]:
-    """The values of an iterable, each taken only when it is asked for."""
-    for chunk in chunks(t, value):
-        yield from chunk
-
-
-def key_of(t, value: Variable) -> Any:
-    """What stands for a value as a key of a dict or set.
-
-    Constants and objects known by identity stand for themselves, objects with the default hash
-    are their variable. Raises GraphBreak("hash") where the hash is not known.
-    """
-    value = t.realize(value)
-    if isinstance(value, Symbolic):
-        value = t.shapes.specialize(value)
-    if isinstance(value, TupleVariable):
-        parts = tuple(key_of(t, item) for item in value.items)
-        return parts if value.cls is tuple else tuple.__new__(value.cls, parts)
-    if isinstance(value, ObjectVariable):
-        if not _hashes_by_identity(value.type):
-            return HASHED_KEYS[0](t, value)
-        t.hashed(value)
-        return value
-    if isinstance(value, ListVariable | DictVariable | SetVariable) and value.type in (
-        list, dict, set
-    ):  # fmt: skip
-        t.raise_exception(TypeError, f"unhashable type: {value.type.__name__!r}")
-    if isinstance(value, FunctionVariable):
-        t.hashed(value)
-        return value.live if value.live is not None else value
-    if isinstance(value, TensorVariable):
-        return value
-    if hasattr(value, "key"):
-        # The result of id() or hash().
-        return value.key
-    try:
-        key = value.constant()
-        hash(key)
-    except (NotConstant, TypeError):
-        raise GraphBreak("hash", value.describe()) from None
-    return key
-
-
-# How an object with a hash of its own becomes a key: (t, object) -> key.
-HASHED_KEYS: list[Any] = []
-
-
-def _hashes_by_identity(cls: type) -> bool:
-    return (
-        getattr(cls, "__hash__", None) is object.__hash__
-        and getattr(cls, "__eq__", None) is object.__eq__
-    )

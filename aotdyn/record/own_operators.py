@@ -7,6 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from .members import lookup, member
+from .special_methods import methods_of
 from .variables import Known, MethodVariable, ObjectVariable, Opaque, TensorVariable, Variable
 
 # Modules whose classes do what the rules say.
@@ -15,7 +16,7 @@ UNDERSTOOD = {"enum", "abc", "_py_abc", "typing", "types"}
 # Besides the methods that operators are named after, in this order.
 _SUBSTITUTES = {
     bool: ("__bool__", "__len__"), operator.truth: ("__bool__", "__len__"),
-    str: ("__str__", "__repr__"), operator.contains: ("__contains__",),
+    str: ("__str__", "__repr__"),
 }  # fmt: skip
 
 
@@ -42,10 +43,9 @@ def may_compare(t, value: Variable) -> bool:
     return type(value) is Variable or isinstance(value, Opaque | ObjectVariable | TensorVariable)
 
 
-def names_for(operation: Any, name: str | None) -> tuple[str, ...]:
-    """The special methods that an operator asks for; name: that after which it is named."""
-    found = _SUBSTITUTES.get(operation)
-    return found if found is not None else (name,) if name is not None else ()
+def names_for(operation: Any) -> tuple[str, ...]:
+    """The special methods that an operator asks its first operand for, the first one first."""
+    return _SUBSTITUTES.get(operation) or (methods_of(operation) or ())[:1]
 
 
 @functools.cache

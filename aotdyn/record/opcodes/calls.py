@@ -1,6 +1,7 @@
 """Calls. CPython 3.11 lays out [NULL, callable, arguments…]; the tracer always does."""
 
-from ..operation import apply, call, iterate
+from ..iteration import iterate
+from ..operation import apply, call
 from ..variables import DictVariable, Null
 from .table import opcode
 

@@ -4,7 +4,9 @@ import collections.abc
 import operator
 from typing import Any
 
-from ..operation import apply, call_method, iterate, key_of, truth
+from ..iteration import iterate
+from ..keys import key_of
+from ..operation import apply, call_method, truth
 from ..signals import Raised
 from ..variables import (
     Constant,

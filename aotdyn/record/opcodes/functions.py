@@ -1,6 +1,7 @@
 """Making functions, returning, and generators."""
 
-from ..operation import advance, call_method
+from ..iteration import advance
+from ..operation import call_method
 from ..signals import GraphBreak, Raised
 from ..variables import (
     Constant,

@@ -2,7 +2,8 @@
 
 import operator
 
-from ..operation import advance, apply, truth
+from ..iteration import advance
+from ..operation import apply, truth
 from ..signals import GraphBreak
 from ..variables import Constant, Lazy
 from .table import named, opcode

@@ -7,20 +7,13 @@ from types import NoneType, UnionType
 from typing import Any, NoReturn
 
 from ...package.source import Bound
+from ..iteration import each, iterate
 from ..members import static_lookup
-from ..operation import (
-    apply,
-    call,
-    call_method,
-    each,
-    has_special,
-    is_refused,
-    iterate,
-    truth,
-)
+from ..operation import apply, call, call_method, truth
 from ..own_operators import may_compare, own_method
 from ..references import ALIASES
 from ..signals import GraphBreak, Raised
+from ..special_methods import has_special, is_refused
 from ..variables import (
     Alias,
     CellVariable,

@@ -11,8 +11,9 @@ from ...package.reference import Import
 from ...package.source import Attribute, Bound, Called, Source
 from ..attributes import has_own_dict, own_attribute
 from ..hazards import storage_of
+from ..iteration import iterate
 from ..members import lookup
-from ..operation import apply, call_method, iterate
+from ..operation import apply, call_method
 from ..signals import GraphBreak
 from ..variables import (
     DELETED,

@@ -7,7 +7,8 @@ from typing import NoReturn
 from ...package.reference import Import
 from ...package.source import Attribute, Item
 from ..body import BodyWriter, rebuilds
-from ..operation import apply, chunks, iterate
+from ..iteration import chunks, iterate
+from ..operation import apply
 from ..signals import GraphBreak
 from ..variables import Constant, SequenceIterator, Variable
 from ..variables.sequences import DequeVariable, LiveDequeVariable

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..invoke import CONSTRUCTORS
-from ..operation import iterate
+from ..iteration import iterate
 from ..polyfills import groups
 from ..signals import GraphBreak
 from ..variables import Constant, ExceptionVariable, GroupVariable, TupleVariable, Variable

@@ -4,7 +4,8 @@ import functools
 import warnings
 
 from ... import markers
-from ..operation import call, each, iterate
+from ..iteration import each, iterate
+from ..operation import call
 from ..signals import GraphBreak, Raised
 from ..variables import Constant
 from .table import rule

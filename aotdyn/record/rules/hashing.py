@@ -4,8 +4,10 @@ import operator
 from typing import Any
 
 from ..body import BodyWriter, rebuilds
-from ..operation import HASHED_KEYS, apply, call_method, has_special, key_of, truth
+from ..keys import HASHED_KEYS, key_of
+from ..operation import apply, call_method, truth
 from ..signals import GraphBreak, Raised
+from ..special_methods import has_special
 from ..variables import (
     Constant,
     DictVariable,

@@ -8,8 +8,9 @@ from torch.utils.checkpoint import checkpoint
 
 from ...package import operators
 from ..attributes import module_registry
+from ..iteration import iterate
 from ..nested import values
-from ..operation import apply, call, iterate, truth
+from ..operation import apply, call, truth
 from ..signals import GraphBreak
 from ..variables import (
     Constant,

@@ -4,7 +4,8 @@ import builtins
 import operator
 
 from ..attributes import delete_own, has_own_dict, own_attribute, own_dict_of, own_dict_source
-from ..operation import apply, key_of
+from ..keys import key_of
+from ..operation import apply
 from ..signals import GraphBreak
 from ..variables import (
     DELETED,

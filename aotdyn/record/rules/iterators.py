@@ -11,8 +11,10 @@ from ..generators import (
     step_generator,
     throw_into,
 )
-from ..operation import advance, apply, call, call_method, has_special, is_refused, truth
+from ..iteration import advance
+from ..operation import apply, call, call_method, truth
 from ..signals import GraphBreak, Raised
+from ..special_methods import has_special, is_refused
 from ..variables import (
     BackwardsIterator,
     Constant,

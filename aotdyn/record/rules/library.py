@@ -10,7 +10,8 @@ import operator
 from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
-from ..operation import advance, apply, call
+from ..iteration import advance
+from ..operation import apply, call
 from ..polyfills import callables, heaps, iterators
 from ..signals import GraphBreak
 from ..variables import (

@@ -5,7 +5,9 @@ import collections
 import operator
 
 from ..invoke import allocate
-from ..operation import apply, call, call_method, iterate, key_of, truth
+from ..iteration import iterate
+from ..keys import key_of
+from ..operation import apply, call, call_method, truth
 from ..signals import GraphBreak
 from ..variables import (
     Constant,

@@ -3,7 +3,9 @@
 import operator
 from collections.abc import Iterator
 
-from ..operation import apply, call_method, chunks, each, iterate, key_of, truth
+from ..iteration import chunks, each, iterate
+from ..keys import key_of
+from ..operation import apply, call_method, truth
 from ..own_operators import may_compare
 from ..variables import (
     Constant,

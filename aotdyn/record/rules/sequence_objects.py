@@ -4,8 +4,10 @@ import collections
 from typing import Any
 
 from ..body import BodyWriter, rebuilds, set_attributes
-from ..operation import BINARY_METHODS, INPLACE_METHODS, UNARY_METHODS, apply, iterate
+from ..iteration import iterate
+from ..operation import apply
 from ..signals import GraphBreak
+from ..special_methods import BINARY_METHODS, INPLACE_METHODS, UNARY_METHODS
 from ..variables import (
     Constant,
     Known,

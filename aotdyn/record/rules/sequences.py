@@ -6,7 +6,8 @@ import sys
 
 import torch
 
-from ..operation import apply, call, chunks, iterate, truth
+from ..iteration import chunks, iterate
+from ..operation import apply, call, truth
 from ..signals import Raised
 from ..variables import (
     Constant,

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from ..folding import plain
-from ..operation import apply, has_special, iterate, truth
+from ..iteration import iterate
+from ..operation import apply, truth
 from ..signals import GraphBreak, NotConstant, Raised
+from ..special_methods import has_special
 from ..variables import (
     Constant,
     DictVariable,

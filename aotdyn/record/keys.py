@@ -1,0 +1,65 @@
+"""What stands for a value as a key of a dict or a set while tracing."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .signals import GraphBreak, NotConstant
+from .variables import (
+    DictVariable,
+    FunctionVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    Symbolic,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
+
+
+def key_of(t, value: Variable) -> Any:
+    """What stands for a value as a key of a dict or set.
+
+    Constants and objects known by identity stand for themselves, objects with the default hash
+    are their variable. Raises GraphBreak("hash") where the hash is not known.
+    """
+    value = t.realize(value)
+    if isinstance(value, Symbolic):
+        value = t.shapes.specialize(value)
+    if isinstance(value, TupleVariable):
+        parts = tuple(key_of(t, item) for item in value.items)
+        return parts if value.cls is tuple else tuple.__new__(value.cls, parts)
+    if isinstance(value, ObjectVariable):
+        if not _hashes_by_identity(value.type):
+            return HASHED_KEYS[0](t, value)
+        t.hashed(value)
+        return value
+    if isinstance(value, ListVariable | DictVariable | SetVariable) and value.type in (
+        list, dict, set
+    ):  # fmt: skip
+        t.raise_exception(TypeError, f"unhashable type: {value.type.__name__!r}")
+    if isinstance(value, FunctionVariable):
+        t.hashed(value)
+        return value.live if value.live is not None else value
+    if isinstance(value, TensorVariable):
+        return value
+    if hasattr(value, "key"):
+        # The result of id() or hash().
+        return value.key
+    try:
+        key = value.constant()
+        hash(key)
+    except (NotConstant, TypeError):
+        raise GraphBreak("hash", value.describe()) from None
+    return key
+
+
+# How an object with a hash of its own becomes a key: (t, object) -> key.
+HASHED_KEYS: list[Callable] = []
+
+
+def _hashes_by_identity(cls: type) -> bool:
+    return (
+        getattr(cls, "__hash__", None) is object.__hash__
+        and getattr(cls, "__eq__", None) is object.__eq__
+    )
