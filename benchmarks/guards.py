@@ -31,6 +31,14 @@ class Layers(nn.Module):
         return self.layers(x)
 
 
+def mlp() -> nn.Module:
+    """25 modules with 32 parameters: a container, eight times Linear, GELU and LayerNorm."""
+    layers: list[nn.Module] = []
+    for _ in range(8):
+        layers += [nn.Linear(64, 64), nn.GELU(), nn.LayerNorm(64)]
+    return nn.Sequential(*layers)
+
+
 def small(x, y, n):
     return x * n + y
 
@@ -40,6 +48,7 @@ def cases() -> dict[str, tuple[Callable, tuple]]:
     x = torch.ones(4, 4)
     return {
         "300 parameters, 202 modules": (Layers(), (x,)),
+        "32 parameters, 25 modules": (mlp(), (torch.ones(8, 64),)),
         "two tensors and an int": (small, (x, x.clone(), 3)),
     }
 

@@ -97,9 +97,10 @@ class Run:
         return found
 
 
-def perform(call: Callable, args: tuple, kwargs: dict) -> Outcome:
-    """Calls with copies of the arguments and a fixed random state."""
-    args, kwargs = copy.deepcopy((args, kwargs))
+def perform(call: Callable, args: tuple, kwargs: dict, in_place: bool = False) -> Outcome:
+    """Calls with copies of the arguments, or the very objects, and a fixed random state."""
+    if not in_place:
+        args, kwargs = copy.deepcopy((args, kwargs))
     torch.manual_seed(0)
     random.seed(0)
     out = io.StringIO()

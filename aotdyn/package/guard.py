@@ -167,15 +167,16 @@ def _class_like(guard, name, value):
     return f"{name(guard.expected)}({value(guard.source)})"
 
 
+# The registries in which a call of a module looks for hooks.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
 def _no_hooks(guard, name, value):
     """A module without hooks, and without a call replaced by `Module.compile`."""
     own = value(Attribute(guard.source, "__dict__"))
-    hooks = " or ".join(f"{own}[{registry!r}]" for registry in _HOOKS)
+    hooks = " or ".join(f"{own}[{registry!r}]" for registry in HOOKS)
     call = "'_compiled_call_impl'"
     return f"not ({hooks} or {call} in {own} and {own}[{call}])"
-
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def _hooks(guard, name, value):

@@ -1,11 +1,16 @@
 """What guards on modules of torch.nn look at."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from torch.nn import Module
 
+from .guard import HOOKS
 from .replaced import is_foreign, namespace_of, version
+
+# From a module's own dictionary, those in which a call of the module looks for hooks.
+hook_registries = operator.itemgetter(*HOOKS)
 
 # What stands in for `Module.__call__` while a program is recorded.
 _stand_ins: list[Callable] = []

@@ -32,6 +32,7 @@ from .reference import (
     State,
     TensorMeta,
     Tensors,
+    Verified,
 )
 from .schema import FORMAT_VERSION
 from .variant import EntryKey, Variant
@@ -352,6 +353,8 @@ def describe(reference: Any) -> str:
             return name
         case Globals():
             return "globals()"
+        case Verified(root):
+            return f"<what was found below {root}>"
         case Made(how, parts):
             return f"{how}({', '.join(map(describe, parts))})"
         case Live(what):

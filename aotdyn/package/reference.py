@@ -100,6 +100,17 @@ class Runtime:
 
 
 @frozen
+class Verified:
+    """What guards have found in the dictionaries that are reached from one root of a variant (see
+    `runtime/verified.py`).
+
+    root: the root's text, which tells the roots of a variant apart.
+    """
+
+    root: str
+
+
+@frozen
 class Globals:
     """The dictionary of globals of the entry's function."""
 
@@ -176,5 +187,5 @@ def class_name(cls: type) -> str:
 
 Reference = (
     Import | Literal | CodeOf | EntryAt | GraphOf | Tensors | State | Runtime | Globals | Live
-    | Classes | ClassLike | Made
+    | Classes | ClassLike | Made | Verified
 )  # fmt: skip

@@ -33,6 +33,7 @@ from .reference import (
     State,
     TensorMeta,
     Tensors,
+    Verified,
 )
 
 MAX_DEPTH = 64  # of containers in each other; also what stops a list that contains itself
@@ -55,6 +56,7 @@ REFERENCES: dict[str, type] = {
     "class_facts": ClassFacts,
     "class_like": ClassLike,
     "made": Made,
+    "verified": Verified,
     "point": Point,
 }
 

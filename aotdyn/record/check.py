@@ -1,8 +1,10 @@
 """Writes the `check` function of a variant: all guards in one walk that also gathers the graph's
 inputs. Paths that several guards share are read once."""
 
+from collections.abc import Iterable
+
 from ..package.guard import Guard
-from ..package.reference import Import
+from ..package.reference import Import, Tensors, Verified
 from ..package.source import (
     Attribute,
     Bound,
@@ -18,13 +20,14 @@ from ..package.source import (
 )
 from .graph import source_name
 from .naming import Names
+from .unchanged import Unchanged, above, own_dict_of, unchanged
 
-# In this order: the process' state, then what tells whether paths exist, then tensors, sizes.
 # Paths that are bound to a name when several guards share them.
 _NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf
 
 _DICT = Import("builtins", "dict")
 
+# In this order: the process' state, then what tells whether paths exist, then tensors, sizes.
 _STAGES = {"STATE": 0, "CLASSES": 0, "CODES": 0, "TENSORS": 2, "SHAPE": 3, "SAME": 1}
 
 
@@ -38,19 +41,32 @@ class CheckWriter:
         self._read: dict[Source, str] = {}
         self._uses: dict[Source, int] = {}
 
-    def write(self, guards: list[Guard], inputs: list[Source]) -> str:
-        """The text of `def check(<params>)`, which returns a tuple of inputs or None."""
-        ordered = sorted(guards, key=lambda guard: _STAGES.get(guard.kind, 1))
-        self._count_uses(ordered, inputs)
+    def write(
+        self, guards: list[Guard], inputs: list[Source], written: Iterable[Source] = ()
+    ) -> str:
+        """The text of `def check(<params>)`, which returns a tuple of inputs or None. written: the
+        sources of what the variant changes."""
+        self._count_uses(guards, inputs)
         dicts = {g.source for g in guards if g.kind == "TYPE" and g.expected == _DICT}
-        for guard in ordered:
-            is_dict = guard.source in dicts or _is_own_dict(guard.source)
-            if guard.kind == "HAS" and is_dict and self._is_read(guard):
-                continue
-            condition = guard.text(self.names.of, self.value)
-            self.lines.append(f"if not ({condition}): return None")
-        values = [self.value(source) for source in inputs]
-        self.lines.append(f"return ({''.join(f'{value}, ' for value in values)})")
+        guards = [g for g in guards if not self._is_implied(g, dicts)]
+        groups = unchanged(guards, written)
+        followed = {id(guard) for group in groups for guard in group.guards}
+        rest = sorted(
+            (guard for guard in guards if id(guard) not in followed),
+            key=lambda guard: _STAGES.get(guard.kind, 1),
+        )
+        first, last = _parted(rest, groups)
+        for guard in first:
+            self._require(guard)
+        for group in groups:
+            self._ask(group)
+        gathered = ""
+        for guard in last:
+            if guard.kind == "TENSORS" and list(guard.expected[0]) == inputs:
+                gathered = self._gather(guard)
+            else:
+                self._require(guard)
+        self.lines.append(f"return {gathered or self._tuple(inputs)}")
         body = "\n".join(f"        {line}" for line in self.lines)
         # A path that is not there any more is a miss, not an error.
         return (
@@ -59,10 +75,45 @@ class CheckWriter:
             "        return None\n"
         )
 
-    def _is_read(self, guard: Guard) -> bool:
-        """Whether a dict's item is read anyhow: without the key that is a miss."""
+    def _require(self, guard: Guard) -> None:
+        condition = guard.text(self.names.of, self.value)
+        self.lines.append(f"if not ({condition}): return None")
+
+    def _gather(self, guard: Guard) -> str:
+        """The tensors of a guard as one tuple, which is checked; it is handed on as it is."""
+        sources, metas = guard.expected
+        name = self.names.fresh("tensors")
+        self.lines.append(f"{name} = {self._tuple(sources)}")
+        self.lines.append(f"if not {self.names.of(Tensors(metas))}(*{name}): return None")
+        return name
+
+    def _tuple(self, sources: Iterable[Source]) -> str:
+        return f"({''.join(f'{self.value(source)}, ' for source in sources)})"
+
+    def _ask(self, group: Unchanged) -> None:
+        """Evaluates guards only where the dictionaries that decide them have changed."""
+        root = group.root.text(self.names.of)
+        verified = self.names.of(Verified(root))
+        dicts = self.names.fresh("dicts")
+        self.lines.append(f"{dicts} = {self._tuple(group.dicts)}")
+        self.lines.append(f"if not {verified}.before({dicts}):")
+        # What is read there is not read on the other way.
+        outer, self.lines, read = self.lines, [], dict(self._read)
+        for guard in group.guards:
+            self._require(guard)
+        noted = f"{self.value(group.owner)}, {dicts}, {self._tuple(group.modules)}"
+        self.lines.append(f"{verified}.now({noted})")
+        outer += [f"    {line}" for line in self.lines]
+        self.lines, self._read = outer, read
+
+    def _is_implied(self, guard: Guard, dicts: set[Source | None]) -> bool:
+        """Whether a guard asks for a key of a dict whose item is read anyhow: without the key that
+        is a miss."""
         key = guard.expected
-        return type(key) is str and Item(guard.source, key) in self._uses
+        if guard.kind != "HAS" or type(key) is not str:
+            return False
+        is_dict = guard.source in dicts or own_dict_of(guard.source) is not None
+        return is_dict and Item(guard.source, key) in self._uses
 
     def _count_uses(self, guards: list[Guard], inputs: list[Source]) -> None:
         def count(source: Source) -> str:
@@ -94,8 +145,11 @@ class CheckWriter:
         return name
 
 
-def _is_own_dict(source: Source | None) -> bool:
-    """Whether a source is an object's own dictionary, which is an exact dict."""
-    return isinstance(source, OwnDict) or (
-        isinstance(source, Attribute) and source.name == "__dict__"
+def _parted(guards: list[Guard], groups: list[Unchanged]) -> tuple[list[Guard], list[Guard]]:
+    """The guards that come before dictionaries are asked for their versions, and those after."""
+    way = {source for group in groups for of in group.dicts for source in (of, *above(of))}
+    before = [_STAGES.get(g.kind, 1) == 0 or g.source in way for g in guards]
+    return (
+        [guard for guard, is_first in zip(guards, before, strict=True) if is_first],
+        [guard for guard, is_first in zip(guards, before, strict=True) if not is_first],
     )

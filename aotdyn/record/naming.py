@@ -18,6 +18,7 @@ from ..package.reference import (
     Runtime,
     State,
     Tensors,
+    Verified,
 )
 
 _PREFERRED: dict[type, str] = {
@@ -29,6 +30,7 @@ _PREFERRED: dict[type, str] = {
     GraphOf: "graph",
     State: "state",
     Tensors: "tensors",
+    Verified: "verified",
 }
 
 # What generated text means by these names is never what a program calls so.

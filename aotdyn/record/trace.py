@@ -391,7 +391,8 @@ def _finish(t: Tracer, found: Found) -> Traced:
     guards, inputs = by_their_facts(
         guards, inputs, t.references.live, found.names.references.values()
     )
-    check = CheckWriter(found.names, request.params).write(guards, inputs)
+    written = [v.source for v in t.effects.changed.values() if v.source is not None]
+    check = CheckWriter(found.names, request.params).write(guards, inputs, written)
     references = found.names.references
     variant = Variant(
         entry=request.key,

@@ -22,6 +22,7 @@ from ..package.reference import (
     Runtime,
     State,
     Tensors,
+    Verified,
 )
 from ..package.resolve import resolve_code, resolve_import, resolve_made
 from ..package.variant import Variant, code_hash
@@ -29,6 +30,7 @@ from . import support
 from .classes import class_check, class_like
 from .cpython import internal_name
 from .guards import state_check, tensor_check
+from .verified import VerifiedDicts
 
 
 class Linked:
@@ -136,6 +138,7 @@ RESOLVERS: dict[type, Callable[[Linker, Any], Any]] = {
     Runtime: Linker._runtime,
     State: lambda linker, ref: state_check(ref),
     Tensors: lambda linker, ref: tensor_check(ref, linker._state()),
+    Verified: lambda linker, ref: VerifiedDicts(),
 }
 
 

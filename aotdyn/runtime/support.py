@@ -4,7 +4,7 @@ from typing import Any
 
 from torch.nn.modules import module as torch_module
 
-from ..package.modules import hook_kinds
+from ..package.modules import hook_kinds, hook_registries
 from ..package.values import contents, same_value
 from ..package.variant import code_hash
 from .cpython import END
@@ -46,13 +46,7 @@ def same_keys(mapping: dict, keys: tuple) -> bool:
 def no_hooks(module: Any) -> bool:
     """Whether calling a module does nothing but run its `forward`."""
     own = module.__dict__
-    return not (
-        own["_forward_hooks"]
-        or own["_forward_pre_hooks"]
-        or own["_backward_hooks"]
-        or own["_backward_pre_hooks"]
-        or own.get("_compiled_call_impl")
-    )
+    return not (any(hook_registries(own)) or own.get("_compiled_call_impl"))
 
 
 def no_global_hooks() -> bool:

@@ -1,9 +1,11 @@
 """Changes one thing at a time in models that were recorded, and compares what the package serves
 with plain Python. Slow, so a command and no test:
 
-    python -m tests.record.mutate_models --registry DIR [--sample N] [--grad] [NAME ...]
+    python -m tests.record.mutate_models --registry DIR [--sample N] [--grad] [--in-place]
+        [NAME ...]
 
 DIR holds `models.py`, which defines REG[name] with `make_model()` and `make_inputs(batch, seq)`.
+--in-place: every call is of the same objects, so that what guards remember of them counts.
 """
 
 import argparse
@@ -14,19 +16,20 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import pytest
 import torch
 
 import aotdyn
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
-from tests.record.mutations import changes, stale
+from tests.record.mutations import always_by_version, changes, stale
 
 
 def call(model, inputs):
     return model(**inputs)
 
 
-def check(name: str, entry, sample: int) -> list[str]:
+def check(name: str, entry, sample: int, in_place: bool) -> list[str]:
     """The changes to a model that its package does not notice."""
     torch.manual_seed(0)
     args = [entry.make_model(), entry.make_inputs(2, 16)]
@@ -40,7 +43,8 @@ def check(name: str, entry, sample: int) -> list[str]:
             print(f"{name:24} not packed: {error}", flush=True)
             return []
         with aotdyn.load(package, on_miss="eager") as loaded:
-            found = stale(call, compiled(call, Settings("eager")), args, changes(args, sample))
+            served = compiled(call, Settings("eager"))
+            found = stale(call, served, args, changes(args, sample), in_place)
             stats = loaded.stats()
     print(f"{name:24} {stats.hits} hits, {stats.misses} misses, {len(found)} stale", flush=True)
     for line in found:
@@ -53,15 +57,18 @@ def main() -> None:
     parser.add_argument("--registry", required=True)
     parser.add_argument("--sample", type=int, default=60)
     parser.add_argument("--grad", action="store_true")
+    parser.add_argument("--in-place", action="store_true")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
+    if args.in_place:
+        always_by_version(pytest.MonkeyPatch())
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     warnings.filterwarnings("ignore")
     sys.path.insert(0, args.registry)
     registry = importlib.import_module("models").REG
     torch.set_grad_enabled(args.grad)
     found = [line for name in args.names or registry
-             for line in check(name, registry[name], args.sample)]  # fmt: skip
+             for line in check(name, registry[name], args.sample, args.in_place)]  # fmt: skip
     sys.exit(bool(found))
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.record.mutations import noticed, noticed_when_loaded
+from tests.record.mutations import always_by_version, noticed, noticed_when_loaded
 
 CASES: list = []
 
@@ -1534,3 +1534,10 @@ def test_a_change_is_noticed(each):
 @pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
 def test_a_change_is_noticed_by_what_was_loaded(each, tmp_path):
     noticed_when_loaded(each, tmp_path)
+
+
+@pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
+def test_a_change_is_noticed_in_the_same_objects(each, monkeypatch):
+    """What guards found in dictionaries is remembered, here of all of them."""
+    always_by_version(monkeypatch)
+    noticed(each, in_place=True)
