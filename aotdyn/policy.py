@@ -130,7 +130,8 @@ def counts_references(code: CodeType) -> bool:
     frame holds its values."""
     if "getrefcount" in code.co_names:
         return True
-    return sees_lifetimes(code) and ("collect" in code.co_names or _deletes_variables(code))
+    signs = (sees_lifetimes(code), "collect" in code.co_names, _deletes_variables(code))
+    return sum(signs) > 1
 
 
 def _deletes_variables(code: CodeType) -> bool:

@@ -1,9 +1,12 @@
-"""Functions of torch that the program has replaced: methods of tensors, torch.nn.functional.
+"""Functions of torch that the program has replaced: methods of tensors, torch.nn.functional; and
+builtins of Python.
 
-Graphs call them by name and torch calls them from within, so no lookup of the program shows that
-one has changed. Part of the process' state (`state.py`).
+Graphs call the former by name and torch calls them from within, so no lookup of the program shows
+that one has changed. They are part of the process' state (`state.py`). While a builtin is replaced
+that any Python code may call, nothing can be traced.
 """
 
+import builtins
 import functools
 import gc
 import os
@@ -119,3 +122,21 @@ def unchanged() -> Unchanged:
     if not _newest or not _newest[0].again():
         _newest[:] = [Unchanged()]
     return _newest[0]
+
+
+# Builtins that programs replace to see what is printed, opened or imported.
+_OUTSIDE = {"print", "input", "open", "breakpoint", "help", "exit", "quit", "__import__"}
+BUILTINS = {
+    name: value
+    for name, value in vars(builtins).items()
+    if callable(value) and name not in _OUTSIDE
+}  # fmt: skip
+
+
+def builtins_replaced() -> bool:
+    """Whether a builtin that the tracer itself may call is another object now. Calls none."""
+    namespace = builtins.__dict__
+    for name, value in BUILTINS.items():  # noqa: SIM110 - `any` is one of them
+        if namespace.get(name) is not value:
+            return True
+    return False

@@ -191,6 +191,9 @@ def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variab
     if isinstance(value, classmethod):
         function = function_of(t, value, owner, cls, name, "__func__")
         return MethodVariable(Known(cls, Bound(t.references.to(cls))), function)
+    if isinstance(value, types.ClassMethodDescriptorType) and owner is not cls:
+        known = Known(value, Bound(t.references.to(value)))
+        return MethodVariable(Known(cls, Bound(t.references.to(cls))), known)
     if isinstance(value, types.ClassMethodDescriptorType):
         return Known(getattr(cls, name), Attribute(Bound(t.references.to(cls)), name))
     if isinstance(value, C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):

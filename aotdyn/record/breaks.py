@@ -171,17 +171,14 @@ class Ending:
 
     def _held(self) -> set[str]:
         """The local variables whose end the program may see: a frame holds them to its own."""
-        if sees_lifetimes(self.frame.code):
+        values = self.frame.locals
+        if sees_lifetimes(self.frame.code) or any(map(_refers_weakly, values.values())):
             return set(self.frame.code.co_varnames)
-        return {name for name, value in self.frame.locals.items() if self._has_end(value)}
+        return {name for name, value in values.items() if self._has_end(value)}
 
     def _has_end(self, variable: Variable) -> bool:
         """Whether code of the program runs when a value goes."""
-        if isinstance(variable, Lazy | Opaque):
-            kind = type(variable.value)
-        else:
-            kind = variable.type if isinstance(variable, ObjectVariable) else object
-        if not hasattr(kind, "__del__"):
+        if not hasattr(_kind(variable), "__del__"):
             return False
         self.t.realize(variable)
         return True
@@ -204,6 +201,18 @@ class Ending:
     def push_and_resume(self, *pushed: str) -> None:
         """Goes on behind the instruction with these values pushed."""
         self.then(f"return {self.resume(self.next_offset, list(pushed))}")
+
+
+def _kind(variable: Variable) -> type:
+    """The class of an object, if it may be one of Python's; `object` for any other value."""
+    if isinstance(variable, Lazy | Opaque):
+        return type(variable.value)
+    return variable.type if isinstance(variable, ObjectVariable) else object
+
+
+def _refers_weakly(variable: Variable) -> bool:
+    """Whether a value tells which objects are still there."""
+    return _kind(variable).__module__ in ("weakref", "_weakrefset")
 
 
 def write_return(t, writer: BodyWriter, value: Variable) -> None:

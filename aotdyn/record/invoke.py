@@ -342,6 +342,7 @@ def _refuse_fields(t, cls: type, args: list[Variable], kwargs: dict) -> None:
 
 def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
     """An instance of a class with Python's own allocation, or that of dict."""
+    _refuse_finalizer(t, cls)
     is_mapping = issubclass(cls, dict)
     if not cls.__flags__ & (1 << 9) and not is_mapping:
         raise GraphBreak("builtin_call", cls.__qualname__)
@@ -366,6 +367,15 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
     return made
 
 
+def _refuse_finalizer(t, cls: type) -> None:
+    """When an object with `__del__` goes is seen; only the frame itself knows when it drops its
+    last reference."""
+    if hasattr(cls, "__del__"):
+        if t.frame is t.root:
+            raise SkipFrame("finalizer", cls.__qualname__)
+        raise GraphBreak("finalizer", cls.__qualname__)
+
+
 def initialize(t, made: Variable, args: list[Variable], kwargs: dict) -> None:
     """Calls `__init__` of a new object, as `type.__call__` does."""
     result = t.realize(call(t, t.class_attribute(made, "__init__"), args, kwargs))
@@ -376,11 +386,7 @@ def initialize(t, made: Variable, args: list[Variable], kwargs: dict) -> None:
 
 def allocate(t, cls: type) -> ObjectVariable:
     """`object.__new__(cls)`, or `dict.__new__(cls)`."""
-    if hasattr(cls, "__del__"):
-        # When it goes is seen; only the frame itself knows when it drops its last reference.
-        if t.frame is t.root:
-            raise SkipFrame("finalizer", cls.__qualname__)
-        raise GraphBreak("finalizer", cls.__qualname__)
+    _refuse_finalizer(t, cls)
     if issubclass(cls, dict) and cls is not dict:
         return t.new(MappingObject(cls, DictVariable()))
     if any(not base.__flags__ & (1 << 9) and base is not object for base in cls.__mro__):

@@ -39,7 +39,12 @@ class Namespaces:
             return self.t.lazy(frame.globals[name], Item(source, name))
         scope = frame.globals.get("__builtins__", builtins)
         scope = vars(scope) if isinstance(scope, ModuleType) else scope
-        if name not in scope:
+        held = self.t.remembered_as(scope)
+        if isinstance(held, DictVariable):
+            found = dict_item(self.t, held, name)
+            if found is not None:
+                return found
+        if name not in scope or isinstance(held, DictVariable):
             unbound_name(self.t, name, f"name {name!r} is not defined")
         if scope is not vars(builtins):
             raise GraphBreak("no_source", f"builtins of its own for {name}")

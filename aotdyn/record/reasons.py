@@ -84,6 +84,7 @@ REASONS: dict[str, tuple[str, str]] = {
     "class_body": ("a class is made inside the frame", "define classes at the top of the file"),
     # -- limits ------------------------------------------------------------------------------
     "recompile_limit": ("the entry has too many variants", "mark what differs as dynamic"),
+    "builtins": ("a builtin of Python is replaced", "replace it outside of what is compiled"),
     "mode": ("a torch mode or functional transform is active", "compile outside of the transform"),
     "internal": ("the tracer failed", "please report this with the program"),
 }

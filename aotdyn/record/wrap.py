@@ -467,6 +467,7 @@ def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
     Guards the presence or absence of the key.
     """
     live, source = variable.live, variable.source
+    _require_comparable(variable)
     if not _plain_key(key):
         reference = t.references_to(key)
         if reference is None:
@@ -479,6 +480,16 @@ def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
     value = t.lazy(live[key], _key_source(t, source, key))
     variable.items[key] = (_key_variable(t, key), value)
     return value
+
+
+def _require_comparable(variable: DictVariable) -> None:
+    """Raises GraphBreak for a dict with keys that code of the program compares."""
+    if variable.comparable:
+        return
+    for kind in set(map(type, variable.live)):
+        if isinstance(kind.__eq__, types.FunctionType):
+            raise GraphBreak("hash", f"a dict with keys of the type {kind.__qualname__}")
+    variable.comparable = True
 
 
 def dict_item(t, mapping: DictVariable, key: Any) -> Variable | None:
@@ -496,6 +507,7 @@ def complete_dict(t, variable: DictVariable) -> None:
         return
     live, source = variable.live, variable.source
     require_few(len(live))
+    _require_comparable(variable)
     keys = list(live)
     if not all(_plain_key(key) or t.references_to(key) is not None for key in keys):
         raise GraphBreak("hash", "a dict with keys that have no name in other processes")

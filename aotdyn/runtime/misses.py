@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..package.errors import Miss, PackageError
 from ..package.point import RAISE
 from ..package.reference import State
+from ..package.replaced import builtins_replaced
 from ..package.state import process_state
 from . import logs, registry
 from .cpython import internal
@@ -48,7 +49,7 @@ def handle(entry, values: tuple) -> tuple[tuple, Callable] | None:
         logs.log("misses", _describe(entry, values, cures=True))
     if policy == "error":
         return _forbidden(entry, Miss(_describe(entry, values, cures=True)))
-    if policy == "eager":
+    if policy == "eager" or builtins_replaced():
         return None
     return _trace(entry, values)
 

@@ -905,4 +905,51 @@ def p_class_init_subclass(x):
     return Base.subs, x
 
 
+class FilledByCode(dict):
+    def __init__(self):
+        self.made = True
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, (key, value))
+
+
+@program()
+def p_from_keys_of_subclasses(x):
+    class Plain(dict):
+        pass
+
+    class Stop(Exception):
+        pass
+
+    class Refusing(dict):
+        def __init__(self):
+            raise Stop
+
+    try:
+        Refusing.fromkeys("a")
+    except Stop:
+        stopped = True
+    filled = FilledByCode.fromkeys("ab", 1)
+    plain = [Plain.fromkeys("ab"), Plain().fromkeys([1, 2], 3)]
+    kinds = [type(each) is Plain for each in plain]
+    return list(map(dict, plain)), kinds, dict(filled), filled.made, stopped, x
+
+
+class Around:
+    def two_variables_of_one_name(self):
+        class Made:
+            nonlocal __class__
+            __class__ = 42
+
+            def f():
+                return __class__
+
+        return __class__
+
+
+@program(breaks=None)
+def p_two_variables_of_one_name(x):
+    return Around().two_variables_of_one_name(), x
+
+
 test_agrees = program.test()

@@ -900,4 +900,15 @@ def p_equality_of_what_is_not_understood(x, other):
     return frozenset({1}) == other, {1} != other, {1: 2} == other, int in (other,), x
 
 
+class _Tuple(tuple):
+    pass
+
+
+@program()
+def p_subclasses_of_tuple_give_plain_ones(x):
+    t = _Tuple((1, 2))
+    made = t * 1, t[:], t + (), tuple(t)
+    return [each is t for each in made], [type(each) is tuple for each in made], x
+
+
 test_agrees = program.test()

@@ -1,7 +1,9 @@
 """Mappings: of `collections`, of the user, views of namespaces; enums and flags."""
 
+import builtins
 import collections.abc
 import enum
+import string
 import types
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, UserString
 
@@ -570,6 +572,39 @@ def p_enum_match(x):
 @program()
 def p_enum_cmp(x):
     return IE.A < IE.B, IE.A + 1, max(IE), sorted([IE.B, IE.A]), EE.A != EE.B, x
+
+
+class Told(str):
+    def __eq__(self, other):
+        told.append(other)
+        return str.__eq__(self, other)
+
+    def __hash__(self):
+        return hash("same")
+
+
+told = []
+TOLD = {Told(): 1}
+
+
+@program(breaks=None)
+def p_keys_that_code_compares(x):
+    del told[:]
+    return "same" in TOLD, TOLD.get("same", 3), len(TOLD), list(told), x
+
+
+@program()
+def p_dicts_of_modules_are_written_to(x):
+    names, builtin = vars(string), builtins.__dict__
+    digits, shown = string.digits, builtins.print
+    try:
+        names["digits"], names["added"] = "x", 1
+        builtin["print"] = len
+        found = string.digits, string.added, print([1, 2]), hasattr(string, "added")
+        del names["added"]
+        return found, hasattr(string, "added"), x
+    finally:
+        names["digits"], builtin["print"] = digits, shown
 
 
 test_agrees = program.test()

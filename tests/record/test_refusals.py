@@ -1,6 +1,7 @@
 """What is refused: each reason of the table is met by a program, and told with the place in the
 user's code, the frames that lead there and a hint."""
 
+import builtins
 import contextlib
 import dataclasses
 import glob
@@ -219,8 +220,7 @@ NUMBER = numpy.float64(1.5)
 
 
 class OwnCheck(type):
-    def __instancecheck__(cls, instance):
-        return True
+    __instancecheck__ = staticmethod(lambda instance: True)
 
 
 class Checked(metaclass=OwnCheck):
@@ -244,6 +244,16 @@ def ended():
 @refused("finalizer")
 def r_finalizer(x):
     return x, ended()  # here
+
+
+@refused("builtins")
+def r_builtins(x):
+    shown = builtins.oct
+    try:
+        builtins.oct = hex  # here
+        return oct(20), x
+    finally:
+        builtins.oct = shown
 
 
 HOOKED = torch.nn.Linear(3, 3)

@@ -109,10 +109,38 @@ def w_proxy_of_a_deleted_variable(whole):
         return str(error)
 
 
+class Equal:
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return self.value == other.value
+
+    def __hash__(self):
+        return hash(self.value)
+
+
+def weak_values():
+    objects = [Equal(value) for value in range(4)]
+    named = weakref.WeakValueDictionary({each.value: each for each in objects})
+    return named, objects
+
+
+def w_values_live_as_long_as_the_frame(whole):
+    named, objects = weak_values()
+    left = list(objects)
+    for reference in named.itervaluerefs():
+        found = reference()
+        assert found == named[found.value]
+        left.remove(found)
+    return len(left), len(named)
+
+
 @pytest.mark.parametrize(
     "function",
     [w_deleted, w_replaced, w_cleared, w_item_replaced, w_popped, w_value_replaced,
-     w_slot_replaced, w_kept_elsewhere, w_proxy_of_what_is_gone, w_proxy_of_a_deleted_variable],
+     w_slot_replaced, w_kept_elsewhere, w_proxy_of_what_is_gone, w_proxy_of_a_deleted_variable,
+     w_values_live_as_long_as_the_frame],
 )  # fmt: skip
 def test_what_is_let_go_is_gone(agree, function):
     agree(function, (Whole(),), (Whole(),))

@@ -25,6 +25,7 @@ from ..signals import GraphBreak, Raised
 from ..variables import (
     DELETED,
     Constant,
+    DictVariable,
     Known,
     MethodVariable,
     SliceVariable,
@@ -32,6 +33,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from ..wrap import dict_item
 from .table import rule
 
 # -- super() ------------------------------------------------------------
@@ -91,14 +93,24 @@ def _by_code(t, self: Known, name: str) -> Variable | None:
     """An attribute that code of the program, or what the frame has done, has a say in."""
     value = self.value
     if isinstance(value, types.ModuleType):
-        source = Attribute(self.source or Bound(t.references.to(value)), "__dict__")
-        return t.lazy(vars(value)[name], Item(source, name)) if name in vars(value) else None
+        return _of_module(t, self, name)
     found = _ask(t, self, "__getattribute__", name)
     if found is not None:
         return found
     if isinstance(value, type):
         return _class_getattr(t, value, name)
     return _instance_getattr(t, self, name)
+
+
+def _of_module(t, self: Known, name: str) -> Variable | None:
+    """What a module's dictionary has under a name."""
+    names = vars(self.value)
+    held = t.remembered_as(names)
+    if isinstance(held, DictVariable):
+        # The program has got hold of it, and may have changed it.
+        return dict_item(t, held, name)
+    source = Attribute(self.source or Bound(t.references.to(self.value)), "__dict__")
+    return t.lazy(names[name], Item(source, name)) if name in names else None
 
 
 def _ask(t, self: Known, hook: str, name: str) -> Variable | None:
@@ -206,6 +218,8 @@ def _class_getattr(t, cls: type, name: str) -> Variable | None:
         descriptor = member_raw(t, cls, owner, name, value)
         return call_method(t, descriptor, "__get__", [Constant(None), Known(cls)], on_class=True)
     if isinstance(value, types.ClassMethodDescriptorType):
+        if owner is not cls:
+            return MethodVariable(self, Known(value, Bound(t.references.to(value))))
         bound = getattr(cls, name)
         return Known(bound, Bound(t.references.to(bound)))
     if isinstance(value, classmethod):

@@ -13,13 +13,14 @@ import types
 from typing import Any, NoReturn
 
 from ...package.reference import Import
+from ...package.replaced import BUILTINS
 from ...package.source import Attribute, Bound, Item
 from ..body import BodyWriter, rebuilds
 from ..invoke import new_frame, run_inlined
 from ..members import lookup
 from ..operation import call, call_method
 from ..references import Body
-from ..signals import GraphBreak
+from ..signals import GraphBreak, SkipFrame
 from ..stand_ins import stand_in_for
 from ..variables import (
     DELETED,
@@ -50,6 +51,9 @@ _METACLASSES = (type, abc.ABCMeta)
 def build_class(t, body, name, *bases, metaclass=None, **kwargs):
     """What a class statement does: runs its body, then calls the metaclass."""
     if not isinstance(body, FunctionVariable) or body.code_reference is None or kwargs:
+        _refuse(t.constant(name))
+    if not set(body.code.co_cellvars).isdisjoint(body.code.co_freevars):
+        # `nonlocal __class__`: two variables of one name.
         _refuse(t.constant(name))
     meta = type if metaclass is None else t.constant(metaclass)
     given = [t.realize(base) for base in bases]
@@ -182,6 +186,9 @@ def _no_member(t, cls: type, name: str) -> NoReturn:
 
 def _require_plain(t, cls: Any, name: str) -> None:
     """Raises GraphBreak for what is no class, or where more than a lookup depends on the name."""
+    if cls is builtins and name in BUILTINS:
+        # What runs a part of the frame calls it as well.
+        raise SkipFrame("builtins", name)
     if not isinstance(cls, type):
         raise GraphBreak("mutation", f"{name!r} of {Known(cls).describe()}")
     special = name.startswith("__") and name.endswith("__")

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 from ..iteration import chunks, each, iterate
 from ..keys import key_of
-from ..operation import apply, call_method, truth
+from ..operation import apply, call, call_method, truth
 from ..own_operators import may_compare
 from ..variables import (
     Constant,
     DictVariable,
     InstanceDict,
+    Known,
     MappingObject,
     ObjectVariable,
     ProxyVariable,
@@ -212,6 +213,15 @@ def fromkeys(t, self, value=NONE):
     for key in iterate(t, self):
         setitem(t, result, key, value)
     return result
+
+
+@rule(vars(dict)["fromkeys"], Known)
+def fromkeys_of_class(t, self, iterable, value=NONE):
+    """`fromkeys` of a subclass: what calling it gives is filled item by item."""
+    made = call(t, self, [])
+    for key in each(t, iterable):
+        apply(t, operator.setitem, [made, key, value])
+    return made
 
 
 def _equality(operation, wanted: bool):

@@ -3,7 +3,7 @@ program makes; `dir()`, which lists namespaces."""
 
 import builtins
 import operator
-from types import FunctionType, MappingProxyType
+from types import FunctionType, MappingProxyType, ModuleType
 
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
@@ -104,6 +104,8 @@ def namespace(t, cls: type):
 
 @rule(builtins.vars, Known)
 def vars_(t, self):
+    if isinstance(self.value, ModuleType):
+        return apply(t, getattr, [self, Constant("__dict__")])
     return namespace(t, self.value) if isinstance(self.value, type) else NotImplemented
 
 

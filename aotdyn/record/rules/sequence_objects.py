@@ -49,6 +49,9 @@ def _delegate(method: Any, operation: Any) -> None:
     def delegated(t, self, *args, **kwargs):
         others = [_plain(t, arg) for arg in args]
         result = t.realize(apply(t, operation, [self.contents, *others], kwargs))
+        if result is self.contents and isinstance(result, TupleVariable):
+            # A tuple is its own whole part; an instance of a subclass gives a plain one.
+            return t.new(TupleVariable(list(result.items)))
         return self if result is self.contents else result
 
 

@@ -123,9 +123,10 @@ class DictVariable(Variable):
     changes: what was done to it since, in order: ("set", key), ("del", key, its variable),
     ("first", key, its variable) for what was moved to the front, ("clear", None).
     owner: the object whose contents these are, for an instance of a subclass of dict.
+    comparable: whether no code of the program runs when its keys are compared, once that is known.
     """
 
-    __slots__ = ("items", "live", "complete", "absent", "changes", "owner", "cls")
+    __slots__ = ("items", "live", "complete", "absent", "changes", "owner", "cls", "comparable")
 
     def __init__(self, items: dict | None = None, source: Source | None = None, live=None):
         super().__init__(source)
@@ -136,6 +137,7 @@ class DictVariable(Variable):
         self.changes: list[tuple] = []
         self.owner: Variable | None = None
         self.cls: type = dict
+        self.comparable = False
 
     @property
     def type(self) -> type:
