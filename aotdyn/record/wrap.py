@@ -412,11 +412,14 @@ def _is_plain_object(value: Any) -> bool:
 
 def _is_understood(cls: type, name: str) -> bool:
     """Whether attributes are read, set or deleted by code of Python, or as the tracer does it: that
-    of `object`, which that of a thread-local object is for the thread's own dictionary."""
+    of `object`, which that of a thread-local object is for the thread's own dictionary, and which
+    a property has under a name of its own."""
     held = getattr(cls, name)
     if held is getattr(threading.local, name):
         hooks = (getattr(cls, each) for each in _ATTRIBUTE_HOOKS)
         return not any(isinstance(hook, types.FunctionType) for hook in hooks)
+    if held is property.__getattribute__:
+        return True
     return not isinstance(held, types.WrapperDescriptorType) or held is getattr(object, name)
 
 

@@ -1042,6 +1042,82 @@ def p_members_without_a_name_in_graphs(x):
     return x * Made.A
 
 
+# -- properties of a class of their own ---------------------------------------------------
+
+
+class ClassProperty(property):
+    def __get__(self, obj, cls=None):
+        return self.fget(cls)
+
+
+class Scaled(property):
+    """A property with state of its own, which goes through what `property` does."""
+
+    def __init__(self, fget, fset=None, fdel=None, doc=None, scale=1):
+        super().__init__(fget, fset, fdel, doc)
+        self.scale = scale
+
+    def __get__(self, obj, cls=None):
+        if obj is None:
+            return self
+        return super().__get__(obj, cls) * self.scale
+
+    def __set__(self, obj, value):
+        super().__set__(obj, value + 1)
+
+
+class WithProperties:
+    k = 3
+
+    def __init__(self):
+        self._v = 5
+
+    @ClassProperty
+    def size(cls):
+        return cls.k
+
+    @Scaled
+    def v(self):
+        return self._v
+
+    @v.setter
+    def settable(self, value):
+        self._v = value
+
+    @settable.deleter
+    def settable(self):
+        self._v = None
+
+    tenfold = Scaled(lambda self: self._v, scale=10)
+
+
+class OtherSize(WithProperties):
+    k = 4
+
+
+@program()
+def p_properties_of_the_class(x):
+    return x + WithProperties.size, OtherSize.size, WithProperties().size, OtherSize().size
+
+
+@program()
+def p_properties_with_state(x):
+    a = WithProperties()
+    found = [a.v, a.tenfold, WithProperties.tenfold.scale, WithProperties.v.fget(a)]
+    a.settable = 7
+    found.append(a._v)
+    del a.settable
+    return found, a._v, WithProperties.v is vars(WithProperties)["v"], x
+
+
+@program(breaks=None)
+def p_properties_that_cannot_be_set(x):
+    try:
+        WithProperties().v = 3
+    except AttributeError as error:
+        return str(error), x
+
+
 test_agrees = program.test()
 
 

@@ -19,7 +19,7 @@ from ..members import (
     no_attribute,
     static_lookup,
 )
-from ..operation import call, call_method
+from ..operation import apply, call, call_method
 from ..own_operators import UNDERSTOOD, own_method
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -28,6 +28,7 @@ from ..variables import (
     DictVariable,
     Known,
     MethodVariable,
+    ObjectVariable,
     SliceVariable,
     SuperVariable,
     TupleVariable,
@@ -230,6 +231,41 @@ def _class_getattr(t, cls: type, name: str) -> Variable | None:
     if isinstance(value, (*C_CALLABLES, *C_MEMBERS)):
         return Known(value, Bound(t.references.to(value)))
     return None
+
+
+# -- properties of a class of their own ---------------------------------------------------
+
+
+@rule(property.__get__, ObjectVariable)
+def property_get(t, self, instance, owner=None):
+    if _is_none(t, instance):
+        return self
+    return call(t, _accessor(t, self, "fget"), [instance])
+
+
+@rule(property.__set__, ObjectVariable)
+def property_set(t, self, instance, value):
+    call(t, _accessor(t, self, "fset"), [instance, value])
+    return Constant(None)
+
+
+@rule(property.__delete__, ObjectVariable)
+def property_delete(t, self, instance):
+    call(t, _accessor(t, self, "fdel"), [instance])
+    return Constant(None)
+
+
+def _accessor(t, self: ObjectVariable, part: str) -> Variable:
+    """The function that a property calls. Without one it raises, naming itself as only C knows."""
+    function = apply(t, getattr, [self, Constant(part)])
+    if _is_none(t, function):
+        raise GraphBreak("attribute", f"a {self.describe()} without {part}")
+    return function
+
+
+def _is_none(t, value: Variable) -> bool:
+    value = t.realize(value)
+    return isinstance(value, Constant) and value.value is None
 
 
 # -- values of builtin types ------------------------------------------------------------
