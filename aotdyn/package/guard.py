@@ -116,6 +116,15 @@ def _nonempty(guard, name, value):
     return f"not not {value(guard.source)}"
 
 
+def _left(operator: str) -> Callable[..., str]:
+    """How many values an iterator of C over a sequence has left."""
+
+    def text(guard, name, value):
+        return f"{value(guard.source)}.__length_hint__() {operator} {guard.expected}"
+
+    return text
+
+
 def _same(guard, name, value):
     return f"{value(guard.source)} is {value(guard.expected)}"
 
@@ -202,6 +211,8 @@ KINDS: dict[str, Callable[..., str]] = {
     "EMPTY": _empty,
     "NONEMPTY": _nonempty,
     "UNSET": _unset,
+    "LEFT": _left(">="),
+    "ENDS": _left("=="),
     "SAME": _same,
     "DISTINCT": _distinct,
     "DIFFERENT": _different,

@@ -15,6 +15,7 @@ from .graph import Function, Graph, GraphInput, Node, Symbol, Value
 from .guard import KINDS, Guard
 from .reference import ClassFacts, ClassLike, Reference, TensorMeta
 from .source import (
+    Ahead,
     Attribute,
     Bound,
     Called,
@@ -65,6 +66,7 @@ RECORDS: dict[str, type] = {
     "referent": Referent,
     "context_value": ContextValue,
     "called": Called,
+    "ahead": Ahead,
     # guards
     "guard": Guard,
     # graphs

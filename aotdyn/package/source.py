@@ -203,6 +203,16 @@ class ValueAt(Derived):
         return f"(*{base}.values(),)[{self.index}]"
 
 
+@node
+class Ahead(Derived):
+    """What an iterator of C over a sequence will give after so many other values."""
+
+    index: int
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Runtime('ahead'))}({base}, {self.index})"
+
+
 def instance_item(of: Source, name: str) -> Item:
     """The instance attribute `name`, read without running user code."""
     return Item(Attribute(of, "__dict__"), name)

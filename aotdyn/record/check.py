@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from ..package.guard import Guard
 from ..package.reference import Import, Tensors, Verified
 from ..package.source import (
+    Ahead,
     Attribute,
     Bound,
     Called,
@@ -23,7 +24,7 @@ from .naming import Names
 from .unchanged import Unchanged, above, own_dict_of, unchanged
 
 # Paths that are bound to a name when several guards share them.
-_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf
+_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead
 
 _DICT = Import("builtins", "dict")
 

@@ -28,6 +28,7 @@ from .variables import (
     MethodVariable,
     Null,
     ObjectVariable,
+    OpenRange,
     RangeVariable,
     SequenceIterator,
     SetVariable,
@@ -56,8 +57,10 @@ def _known(w: BodyWriter, v: Known) -> str:
     return w.ref(w.t.references.to(v.value))
 
 
-@rebuilds(RangeVariable)
+@rebuilds(RangeVariable, OpenRange)
 def _range(w: BodyWriter, v: RangeVariable) -> str:
+    if isinstance(v, OpenRange) and v.known is None:
+        return f"range({w.value(v.start)}, {w.value(v.stop)}, {v.step})"
     return f"range({v.value.start}, {v.value.stop}, {v.value.step})"
 
 
@@ -274,7 +277,8 @@ def _method(w: BodyWriter, v: MethodVariable) -> str:
         if held is not function.value and hasattr(function.value, "__get__"):
             # Reached past what the type defines, by `super()` or by name.
             return w.bind("method", f"{w.value(function)}.__get__({self_})")
-        return w.bind("method", f"{self_}.{name}")
+        owner = f"({self_})" if self_[:1].isdigit() else self_
+        return w.bind("method", f"{owner}.{name}")
     return w.bind("method", f"{w.ref(Import('types', 'MethodType'))}({w.value(function)}, {self_})")
 
 

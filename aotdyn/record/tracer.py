@@ -224,6 +224,11 @@ class Tracer:
         if key not in self.guards:
             self.guards[key] = Guard(kind, source, expected, self.here)
 
+    def guard_more(self, kind: str, source: Source, expected: int, before: tuple[str, int]) -> None:
+        """Adds a condition that implies an earlier one, of this kind and number, in its place."""
+        self.guards.pop((before[0], source, Literal(before[1])), None)
+        self.guard(kind, source, expected)
+
     def differ(self, left: Variable, right: Variable) -> bool:
         """False, as the answer to `left is right` for two variables; guarded where both came in."""
         if left.source is not None and right.source is not None:

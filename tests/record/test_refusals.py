@@ -78,7 +78,7 @@ def r_varies(x, name):
     return x + len(name)  # here
 
 
-@refused("live_iterator", (X.clone(), iter([1, 2])))
+@refused("live_iterator", (X.clone(), map(float, [1, 2])))
 def r_iterator(x, values):
     for value in values:  # here
         x = x + value

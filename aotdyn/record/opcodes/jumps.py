@@ -4,8 +4,7 @@ import operator
 
 from ..iteration import advance
 from ..operation import apply, truth
-from ..signals import GraphBreak
-from ..variables import Constant, Lazy
+from ..variables import Constant
 from .table import named, opcode
 
 
@@ -56,10 +55,7 @@ named("JUMP_IF_FALSE_OR_POP", _jump_if_or_pop(False))
 
 @opcode
 def FOR_ITER(t, frame, ins):
-    iterator = frame.stack[-1]
-    if type(iterator) is Lazy:
-        raise GraphBreak("live_iterator", iterator.describe())
-    value = advance(t, iterator)
+    value = advance(t, frame.stack[-1])
     if value is None:
         frame.pop()
         return ins.argval

@@ -26,6 +26,7 @@ from ..variables import (
     IteratorVariable,
     MapVariable,
     ObjectVariable,
+    OpenRange,
     RangeVariable,
     Sequence,
     SequenceIterator,
@@ -192,6 +193,8 @@ def make_filter(t, function, iterable):
 
 @advances(SequenceIterator)
 def advance_sequence(t, self):
+    if isinstance(self.of, OpenRange) and self.of.known is None and self.index < _OPEN_STEPS:
+        return _advance_open(t, self, self.of)
     items = self.of.items if not isinstance(self.of, RangeVariable) else None
     size = len(self.of.value) if items is None else len(items)
     if self.exhausted or self.index >= size:
@@ -200,6 +203,22 @@ def advance_sequence(t, self):
     t.effects.count += 1
     self.index += 1
     return Constant(self.of.value[self.index - 1]) if items is None else items[self.index - 1]
+
+
+# So many steps of a loop are traced before the bounds of its range become constants: one that goes
+# on is unrolled, for which they must be known.
+_OPEN_STEPS = 4
+
+
+def _advance_open(t, self: SequenceIterator, of: OpenRange) -> Variable | None:
+    item = apply(t, operator.add, [of.start, Constant(self.index * of.step)])
+    is_before = operator.lt if of.step > 0 else operator.gt
+    if self.exhausted or not truth(t, apply(t, is_before, [item, of.stop])):
+        self.exhausted = True
+        return None
+    t.effects.count += 1
+    self.index += 1
+    return item
 
 
 @advances(FixedIterator)

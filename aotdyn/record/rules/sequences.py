@@ -15,6 +15,7 @@ from ..variables import (
     ListVariable,
     LiveListVariable,
     ObjectVariable,
+    OpenRange,
     RangeVariable,
     Sequence,
     SliceVariable,
@@ -484,11 +485,32 @@ def slice_indices(t, self, size):
 
 @rule(range)
 def make_range(t, *parts):
-    values = [t.constant(_bound(t, part)) for part in parts]
+    bounds = [_bound(t, part) for part in parts]
+    opened = _open_range(t, bounds)
+    if opened is not None:
+        return opened
+    values = [t.constant(bound) for bound in bounds]
     try:
         return RangeVariable(range(*values))
     except (TypeError, ValueError) as error:
         raise Raised(t.exception(type(error), *error.args)) from None
+
+
+def _open_range(t, bounds: list[Variable]) -> OpenRange | None:
+    """A range of ints of which some are symbolic, but not the step; None for any other."""
+    if not 1 <= len(bounds) <= 3:
+        return None
+    given = bounds if len(bounds) > 1 else [Constant(0), *bounds]
+    start, stop, step = [*given, Constant(1)][:3]
+    numbers = (start, stop)
+    is_open = any(isinstance(number, Symbolic) for number in numbers)
+    if not is_open or not isinstance(step, Constant):
+        return None
+    if any(number.type is not int for number in numbers) or type(step.value) is not int:
+        return None
+    if not step.value or any(t.unbacked.depends_on_data(each.value) for each in numbers):
+        return None
+    return t.new(OpenRange(start, stop, step.value, t.constant))
 
 
 @rule(operator.getitem, RangeVariable)

@@ -189,6 +189,31 @@ class RangeVariable(Variable):
         return [Constant(i) for i in self.value]
 
 
+class OpenRange(RangeVariable):
+    """A range of whose bounds some are symbolic: as long as it is only iterated, and for few
+    steps, nothing needs to know them.
+
+    start, stop: as variables. step: as an int. fix: (variable) -> the number that it is from then
+    on, guarded.
+    """
+
+    __slots__ = ("start", "stop", "step", "fix", "known")
+
+    def __init__(self, start: Variable, stop: Variable, step: int, fix: Callable[[Variable], int]):
+        Variable.__init__(self)
+        self.start = start
+        self.stop = stop
+        self.step = step
+        self.fix = fix
+        self.known: range | None = None
+
+    @property
+    def value(self) -> range:  # type: ignore[override]
+        if self.known is None:
+            self.known = range(self.fix(self.start), self.fix(self.stop), self.step)
+        return self.known
+
+
 class ViewVariable(Variable):
     """`dict.keys()`, `.values()` or `.items()` of a dict."""
 

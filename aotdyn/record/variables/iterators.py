@@ -1,8 +1,10 @@
-"""Iterators that the frame itself made. One that came in is a Lazy: advancing it breaks."""
+"""Iterators: those that the frame itself made, and those that came in and tell where they are.
+Advancing any other that came in breaks."""
 
 import types
 from typing import Any
 
+from ...package.source import Source
 from .base import Variable
 
 
@@ -83,6 +85,54 @@ class BackwardsIterator(IteratorVariable):
     @property
     def type(self) -> type:
         return iterator_type(self.of.type, True)
+
+
+class LiveIterator(IteratorVariable):
+    """An iterator of C over a sequence, that existed before the frame.
+
+    taken: how many values the frame has got from it. ended: it has said that nothing is left.
+    driver: what advances it, itself or the iterator around it; None as long as nothing has.
+    steps: how often the frame has advanced it, which the body repeats.
+    """
+
+    __slots__ = ("live", "taken", "ended", "driver", "steps")
+
+    def __init__(self, live: Any, source: Source):
+        super().__init__(source)
+        self.live = live
+        self.taken = 0
+        self.ended = False
+        self.driver: LiveIterator | None = None
+        self.steps = 0
+
+    @property
+    def type(self) -> type:
+        return type(self.live)
+
+    def describe(self) -> str:
+        return type(self.live).__qualname__
+
+
+class LiveEnumerate(LiveIterator):
+    """An `enumerate` around such an iterator. count: the number that it gives next."""
+
+    __slots__ = ("inner", "count")
+
+    def __init__(self, live: Any, source: Source, inner: LiveIterator, count: Variable):
+        super().__init__(live, source)
+        self.inner = inner
+        self.count = count
+
+
+class LiveZip(LiveIterator):
+    """A `zip` around such iterators."""
+
+    __slots__ = ("inner", "strict")
+
+    def __init__(self, live: Any, source: Source, inner: list[LiveIterator], strict: bool):
+        super().__init__(live, source)
+        self.inner = inner
+        self.strict = strict
 
 
 class EnumerateVariable(IteratorVariable):

@@ -1,0 +1,225 @@
+"""Iterators that came into a frame, from outside or from before a graph break: what they have left
+is traced, and they are advanced as far as the program does it."""
+
+import itertools
+import operator
+
+import pytest
+import torch
+
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
+from tests.record.programs import Programs, note
+
+X = torch.arange(3.0) + 1
+
+program = Programs()
+
+
+# -- from outside ------------------------------------------------------------
+
+
+@program((X, iter([1, 2, 3])), (X, iter([4.5])), (X, iter([])))
+def p_a_loop_to_the_end(x, values):
+    for value in values:
+        x = x * value
+    return x, next(values, "empty"), list(values)
+
+
+@program((X, iter((1, X, "a"))), (X, iter((2, X + 1, "b"))))
+def p_some_of_a_tuple(x, values):
+    first = next(values)
+    second = next(values)
+    return x + first + second, values
+
+
+@program((X, iter(range(5, 50, 7))), (X, iter(range(6, 60, 7))), (X, iter(range(7, 70, 7))))
+def p_some_of_a_range(x, values):
+    x = x + next(values)
+    x = x * next(values)
+    return x - next(values), values
+
+
+@program((X, reversed([1, 2, 3])), (X, reversed([X])))
+def p_backwards(x, values):
+    for value in values:
+        x = x + value
+    return x
+
+
+@program((X, enumerate([X, X + 1], 5)), (X, enumerate([X, X + 1, X + 2])))
+def p_enumerated(x, values):
+    for count, value in values:
+        x = x + value * count
+    return x, next(values, None)
+
+
+@program((X, zip([1, 2], (X, X + 1))), (X, zip([1, 2, 3], (X,))), (X, zip([], (X,))))
+def p_zipped(x, values):
+    for count, value in values:
+        x = x + value * count
+    return x, list(values)
+
+
+@program((X, zip([1, 2], (3, 4), strict=True)))
+def p_zipped_strictly(x, values):
+    return [x + a * b for a, b in values]
+
+
+@program((X, zip([1, 2], (3,), strict=True)), breaks=None)
+def p_zipped_strictly_in_vain(x, values):
+    try:
+        return [x + a * b for a, b in values]
+    except ValueError as error:
+        return str(error), x
+
+
+@program((X, enumerate(zip(range(3), [X, X, X]))))
+def p_nested(x, values):
+    for count, (number, value) in values:
+        x = x + value * count + number
+    return x
+
+
+@program((X, iter([1, 2, 3])))
+def p_within_others(x, values):
+    numbered = enumerate(values)
+    found = [x + i * v for i, v in itertools.islice(numbered, 2)]
+    return found, list(values)
+
+
+@program((X, [1, 2], iter([1, 2])))
+def p_over_another_list(x, values, iterator):
+    values.append(3)
+    return x, list(iterator), values
+
+
+@program(([1, 2],), breaks=None)
+def p_over_a_list_that_changes(values):
+    found, log = [], []
+    for value in values:
+        note(log, value)
+        found.append(value)
+        if len(values) < 5:
+            values.append(value * 2)
+    return found, values, log
+
+
+@program((X, iter([1])), breaks=None)
+def p_length_hints(x, values):
+    return x, operator.length_hint(values)
+
+
+# -- from before a break ------------------------------------------------------------
+
+
+@program((X, []), breaks=None)
+def p_advanced_from_two_sides(x, log):
+    values = iter([1, 2, 3, 4, 5])
+    pairs = enumerate(values)
+    note(log, 0)
+    found = [next(pairs), next(values), next(pairs)]
+    note(log, 1)
+    return found, list(pairs), x
+
+
+@program((X, []), breaks=2)
+def p_kept_in_an_object(x, log):
+    held = {"it": iter([X, X + 1, X + 2])}
+    note(log, 0)
+    x = x + next(held["it"])
+    note(log, 1)
+    return x * next(held["it"]), list(held["it"])
+
+
+@program((X, []), breaks=1)
+def p_the_same_twice(x, log):
+    values = iter(range(6))
+    again = values
+    note(log, 0)
+    return [x + a * b for a, b in zip(values, again)], list(values)
+
+
+@program((X, [], 5), (X, [], 5), (X, [], 7), breaks=None)
+def p_one_break_late(x, log, n):
+    for i, value in enumerate([x * i for i in range(n)]):
+        x = x + value
+        if i == 1:
+            note(log, i)
+    else:
+        x = x - 1
+    return x
+
+
+@program((X, []), breaks=None)
+def p_left_by_break(x, log):
+    for i in range(10):
+        x = x + i
+        note(log, i)
+        if i == 2:
+            break
+    else:
+        x = x * 100
+    return x
+
+
+test_agrees = program.test()
+
+
+# -- bounds of ranges that are symbolic -----------------------------------------------------
+
+
+def forwards(x, n, log):
+    for i in range(n):
+        x = x + i
+        note(log, i)
+        x = x * 2
+    return x
+
+
+def backwards(x, n, log):
+    for i in range(n - 1, -1, -1):
+        x = x + i
+        note(log, i)
+    return x
+
+
+def from_a_start(x, n, log):
+    for i in range(n, 2 * n + 1, 2):
+        x = x + i
+        note(log, i)
+    return x
+
+
+def listed(x, n, log):
+    values = range(n)
+    note(log, len(values))
+    for i in values:
+        x = x + i
+    return x, values[-1], n - 1 in values
+
+
+def unrolled(x, n, log):
+    for i in range(n):
+        x = x + i
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "variants"), [(forwards, 5), (backwards, 5), (from_a_start, 5)]
+)
+def test_a_loop_has_the_same_variants_for_every_range(function, variants):
+    settings = Settings("eager")
+    served = compiled(function, settings)
+    for n in (5, 6, 20, 3, 70):
+        log, expected_log = [], []
+        assert torch.equal(served(X, n, log), function(X, n, expected_log))
+        assert log == expected_log
+    assert sum(len(entry.linked) for entry in settings.entries()) <= variants
+    breaking = [v for e in settings.entries() for v in e.linked if v.variant.breaks is not None]
+    assert all(v.variant.graph is not None for v in breaking)
+
+
+@pytest.mark.parametrize("function", [forwards, backwards, from_a_start, listed, unrolled])
+def test_symbolic_ranges(agree, function):
+    agree(function, *((X, n, []) for n in (5, 7, 2, 0, 9, 1, 30)))
