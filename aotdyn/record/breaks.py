@@ -266,7 +266,7 @@ def require_real_exceptions(frame: Frame, ins: Instruction) -> None:
     for value in frame.stack:
         if is_active(value) and value.exception.source is None:
             raise GraphBreak("exception_handling", "", value.step)
-    if ins.opname == "RERAISE" and frame.stack[-1].source is None:
+    if ins.opname in ("RERAISE", "PUSH_EXC_INFO") and frame.stack[-1].source is None:
         raise GraphBreak("exception", "", frame.raised_at)
 
 

@@ -5,6 +5,7 @@ PYTEST_DONT_REWRITE: a traced assert must be the plain instruction.
 
 import contextlib
 import inspect
+import itertools
 import logging
 import sys
 import warnings
@@ -931,6 +932,30 @@ def iterators_over_what_was_changed(x, xs, d, log):
             xs.append(v)
         note(log, v)
     return y + 1, got
+
+
+@case((X, [1, 2], []))
+def iterators_that_read_at_once(x, xs, log):
+    own = [1, 2]
+    xs.append(3)
+    made = [
+        itertools.permutations(xs, 2),
+        itertools.combinations(iterable=own, r=2),
+        itertools.product(own, xs),
+        itertools.combinations_with_replacement(own, 2),
+    ]
+    own.append(3)
+    xs.append(4)
+    note(log, "break")
+    return [list(each) for each in made], x + 1
+
+
+@case((X, []))
+def methods_of_numbers(x, log):
+    y = x + 1
+    method = (258).to_bytes
+    note(log, "break")
+    return method(2, "big"), y
 
 
 @case((X, []))

@@ -133,6 +133,20 @@ def p_from_none(x):
         return (e.__cause__, type(e.__context__).__name__, e.__suppress_context__, x)
 
 
+@program(breaks=None)
+def p_from_what_came_before_a_break(x):
+    found = []
+    causes = [None, KeyError("cause"), KeyError, "no exception", 5]
+    for index, cause in enumerate(causes):
+        made = ValueError("v")
+        print(index)
+        try:
+            raise made from cause
+        except (ValueError, TypeError) as e:
+            found.append((type(e), str(e), type(e.__cause__), e.__suppress_context__))
+    return found, x
+
+
 @program()
 def p_ctx(x):
     try:

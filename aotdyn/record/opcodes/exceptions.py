@@ -22,10 +22,10 @@ def RAISE_VARARGS(t, frame, ins):
             # A caller of the entry may be handling one.
             raise GraphBreak("exception", "a bare raise")
         raise Raised(t.handled)
-    cause = frame.pop() if ins.arg == 2 else None
-    value = _exception(t, frame.pop())
+    cause = t.realize(frame.pop()) if ins.arg == 2 else None
+    value = _exception(t, frame.pop(), "exceptions")
     if cause is not None and not (isinstance(cause, Constant) and cause.value is None):
-        cause = _exception(t, cause)
+        cause = _exception(t, cause, "exception causes")
     _chain(t, value, cause)
     if ins.arg == 2:
         value.suppressed = True
@@ -53,13 +53,13 @@ def _chain(t, value: ExceptionVariable, cause) -> None:
     value.context = t.handled
 
 
-def _exception(t, value) -> ExceptionVariable:
-    """An exception from what stands behind `raise`: an instance or a class."""
+def _exception(t, value, role: str) -> ExceptionVariable:
+    """An exception from what stands behind `raise`, or its `from`: an instance or a class."""
     value = t.realize(value)
     if isinstance(value, Known) and isinstance(value.value, type):
         value = call(t, value, [])
     if isinstance(value, Constant):
-        t.raise_exception(TypeError, "exceptions must derive from BaseException")
+        t.raise_exception(TypeError, f"{role} must derive from BaseException")
     if not isinstance(value, ExceptionVariable):
         raise GraphBreak("exception", value.describe())
     return value
@@ -67,7 +67,7 @@ def _exception(t, value) -> ExceptionVariable:
 
 @opcode
 def PUSH_EXC_INFO(t, frame, ins):
-    value = frame.pop()
+    value = t.realize(frame.pop())
     frame.push(HandledVariable(value, t.handled, frame.raised_at))
     frame.push(value)
     t.handled = value
@@ -83,7 +83,7 @@ def POP_EXCEPT(t, frame, ins):
 @opcode
 def CHECK_EXC_MATCH(t, frame, ins):
     kind = t.realize(frame.pop())
-    raised = frame.stack[-1]
+    raised = t.realize(frame.stack[-1])
     kinds = kind.items if isinstance(kind, TupleVariable) else [kind]
     classes = tuple(t.constant(k) for k in kinds)
     if not all(isinstance(c, type) and BaseException in c.__mro__ for c in classes):
@@ -129,7 +129,7 @@ def PREP_RERAISE_STAR(t, frame, ins):
 
 @opcode
 def RERAISE(t, frame, ins):
-    raise Raised(frame.pop())
+    raise Raised(t.realize(frame.pop()))
 
 
 def _require_context(t, cls: type) -> None:
@@ -160,7 +160,7 @@ def BEFORE_WITH(t, frame, ins):
 @opcode
 def WITH_EXCEPT_START(t, frame, ins):
     """[exit, lasti, previous, exception] -> the same and the answer of exit(…)."""
-    exit_, value = frame.stack[-4], frame.stack[-1]
+    exit_, value = frame.stack[-4], t.realize(frame.stack[-1])
     if value.source is not None:
         traceback = apply(t, getattr, [value, Constant("__traceback__")])
     else:

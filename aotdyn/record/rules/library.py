@@ -10,7 +10,7 @@ import operator
 from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
-from ..iteration import advance
+from ..iteration import advance, iterate
 from ..operation import apply, call
 from ..polyfills import callables, heaps, iterators
 from ..signals import GraphBreak
@@ -155,9 +155,29 @@ def make_iterator(t, cls: type, polyfill, args: list[Variable], kwargs: dict) ->
 
 for _name in ("chain", "islice", "count", "cycle", "repeat", "accumulate", "takewhile",
               "dropwhile", "starmap", "filterfalse", "compress", "pairwise", "zip_longest",
-              "product", "permutations", "combinations", "combinations_with_replacement",
               "groupby"):  # fmt: skip
     _iterator(getattr(itertools, _name), getattr(iterators, _name))
+
+
+def _over_pools(cls, polyfill) -> None:
+    """Iterators that read what they are given to its end when they are made: it may change later,
+    before they are rebuilt."""
+
+    @rule(cls)
+    def make(t, *args, **kwargs):
+        pools = len(args) if cls is itertools.product else 1
+        args = [*(_read(t, arg) for arg in args[:pools]), *args[pools:]]
+        if "iterable" in kwargs:
+            kwargs = {**kwargs, "iterable": _read(t, kwargs["iterable"])}
+        return make_iterator(t, cls, polyfill, args, kwargs)
+
+
+def _read(t, iterable: Variable) -> Variable:
+    return t.new(TupleVariable(iterate(t, iterable)))
+
+
+for _name in ("product", "permutations", "combinations", "combinations_with_replacement"):
+    _over_pools(getattr(itertools, _name), getattr(iterators, _name))
 
 
 @rule(itertools.chain.from_iterable)
