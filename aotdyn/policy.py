@@ -38,7 +38,7 @@ _TORCH_FOREIGN = (
     "distributed", "multiprocessing", "profiler", "_subclasses", "_higher_order_ops", "package",
     "testing", "_logging", "hub", "serialization.py", "overrides.py", "_compile.py", "library.py",
     "_library", "autograd", "cuda", "utils" + os.sep + "data", "_ops.py", "func",
-    "utils" + os.sep + "checkpoint.py", "optim", "_lowrank.py",
+    "utils" + os.sep + "checkpoint.py", "utils" + os.sep + "hooks.py", "optim", "_lowrank.py",
 )  # fmt: skip
 
 # Exceptions to the above: contexts that only switch the state of the process, and decorators.

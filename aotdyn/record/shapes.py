@@ -141,6 +141,8 @@ class Shapes:
         self._places: list[str] = []
         self._floats: dict[sympy.Symbol, Source] = {}
         self._fixed: list[Guard] = []
+        # What the step before this piece of a frame has given: if a float, then another each time.
+        self.computed: Source | None = None
         # (expression, source) of sizes that must not become constants
         self._strict: list[tuple[Any, Size]] = []
 
@@ -181,8 +183,9 @@ class Shapes:
         return Symbolic(symint, source=source)
 
     def float_value(self, value: float, source: Source) -> Variable:
-        """A float that came in: a constant, or symbolic where it has had many values."""
-        differs = self.history.float_is_dynamic(source, value)
+        """A float that came in: a constant, or symbolic where it has had many values, or where an
+        eager step has just computed it."""
+        differs = self.history.float_is_dynamic(source, value) or source == self.computed
         if self.dynamic is False or not differs or not math.isfinite(value) or value == 0:
             return Constant(value, source)
         name = ShapeSource(repr(source))

@@ -18,7 +18,7 @@ from ..package.errors import Unsupported
 from ..package.graph import Graph
 from ..package.guard import Guard
 from ..package.options import CompileOptions
-from ..package.point import RAISE, Point
+from ..package.point import RAISE, RESUME, Point
 from ..package.reference import Live
 from ..package.replaced import replaced_methods
 from ..package.source import Local, Source
@@ -359,6 +359,8 @@ def root_frame(t: Tracer) -> Frame:
         frame.cells[name] = cell
     if point is not None:
         frame.stack = [take() if there else Null() for there in point.stack]
+        if point.kind == RESUME and point.stack and point.stack[-1]:
+            t.shapes.computed = Local(request.params[-1])
         for position in point.handled:
             frame.stack[position] = _handled(t, frame.stack[position])
     return frame

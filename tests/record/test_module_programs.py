@@ -206,6 +206,31 @@ def test_hook_with_keywords(agree):
     agree(keyword_call, (module, torch.ones(2, 3)), breaks=0)
 
 
+def hooked_for_a_call(module, x):
+    handle = module.register_forward_hook(plus)
+    y = module(x)
+    handle.remove()
+    return module(y)
+
+
+def test_a_hook_for_one_call(agree):
+    """Handles are numbered through the process: the numbers of one call must not be guarded."""
+    calls = [(nn.Linear(3, 3), torch.ones(3)) for _ in range(4)]
+    agree(hooked_for_a_call, *calls, variants=3)
+
+
+def hooked_tensor(x):
+    y = x * 2
+    handle = y.register_hook(torch.neg)
+    handle.remove()
+    return y.sin()
+
+
+def test_a_hook_of_a_tensor_is_removed(agree):
+    calls = [(torch.ones(3, requires_grad=True),) for _ in range(4)]
+    agree(hooked_tensor, *calls, variants=3)
+
+
 def test_hooks_are_guarded(agree):
     bare, hooked = nn.Linear(3, 3), nn.Linear(3, 3)
     hooked.register_forward_hook(plus)

@@ -118,6 +118,14 @@ def test_number_of_variants(name, agree):
     agree(function, *calls, variants=variants, breaks=0)
 
 
+def scales_by_itself(x):
+    return x * x.sum().item() + 1
+
+
+def test_a_float_that_an_eager_step_has_given_is_symbolic_at_once(agree):
+    agree(scales_by_itself, *[(torch.rand(3),) for _ in range(4)], variants=2, breaks=1)
+
+
 @pytest.mark.parametrize("function, variants", [(increments, 1), (accumulates, 1)])
 def test_a_counter_does_not_recompile_at_each_call(function, variants):
     settings = Settings("eager")

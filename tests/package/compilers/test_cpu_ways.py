@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 
 import aotdyn
 from aotdyn.package.archive import PackageFile
@@ -82,6 +83,26 @@ def views(x, w):
     return y, y, y.t(), x.view(-1), x, y[0]
 
 
+def branches(x, w):
+    y = x * w
+    return torch.cond(y.sum() > 0, lambda x: (x + 1).sin() * y, lambda x: x.cos() + y, (x,))
+
+
+def branch_with_an_int(x, n):
+    return torch.cond(x.sum(), lambda x: x[:n] + 1, lambda x: x[:n] - n, (x,)) * 2
+
+
+LSTM, GRU = nn.LSTM(4, 4), nn.GRU(4, 4)
+
+
+def lstm(x):
+    return LSTM(x)[0]
+
+
+def gru(x):
+    return GRU(x)[0]
+
+
 # (program, arguments, the way it is compiled in)
 CASES = {
     "complex": (lambda x, y: (x @ y).abs() + (x / y).real, (R(3, 3, dtype=C), R(3, 3, dtype=C)),
@@ -101,6 +122,10 @@ CASES = {
     "none_and_int": (lambda x: (x.sum(), None, x.shape[0]), (R(5),), "container"),
     "constant": (lambda x: x + torch.tensor([1.0, 2, 3]), (R(3),), "container"),
     "item": (lambda x: x * x.sum().item(), (R(4),), "container"),
+    "branches": (branches, (R(4), grad(4)), "container"),
+    "branch_with_an_int": (branch_with_an_int, (R(5), 2), "container"),
+    "lstm": (lstm, (R(40, 2, 4),), "container"),
+    "gru_backward": (gru, (grad(2, 2, 4),), "container"),
     "nothing_to_compute_backward": (
         lambda x, i: x.clone().index_put_((i,), torch.ones(2), accumulate=True),
         (grad(4), torch.tensor([1, 2])), "container",
@@ -243,3 +268,15 @@ def test_an_operator_of_the_script_itself(recorded, tmp_path, monkeypatch):
     options["imports"] = [str(tmp_path / "script.py")]
     built = build_graphs([job], options)
     assert built.artifacts[graph.id].notes == {"way": "container"}
+
+
+def test_a_recurrent_layer_with_gradients_is_not_unrolled_without_end(tmp_path):
+    from aotdyn.package.compilers import Job
+    from aotdyn.package.compilers.cpu.build import build_graphs
+
+    path = tmp_path / "a.rec"
+    with aotdyn.record(path):
+        compiled(lstm, Settings("eager"))(R(9, 2, 4))
+    (graph,) = read_recording(path).graphs.values()
+    built = build_graphs([Job(graph)], {"isas": runnable_here()[-1:]})
+    assert "of a recurrent layer 8 steps at most are unrolled" in built.refusals[graph.id]

@@ -33,6 +33,7 @@ from .. import Job
 from ..fx import graph_module
 from .adapter import adapter_text
 from .code import PartCode, part_code
+from .conditions import use_conditions
 from .decompositions import decompositions
 from .fakes import Fakes, fake_inputs, float_symbol
 from .freezing import freeze
@@ -40,6 +41,7 @@ from .isa import ISAS
 from .jobs import Lowered, Options
 from .plans import plan_of
 from .refusal import Refused
+from .rnn import rnn_layers
 from .settings import settings_of
 from .tensors_only import Interface, expression, tensors_only, text
 
@@ -88,8 +90,9 @@ def lower_by(
             except _NeedsConstants:
                 TensorifyState.clear()
                 return lowering(job, options, unknown_floats=True).run()
-    except Refused:
-        raise
+    except Refused as error:
+        # torch.fx adds where in the graph it was.
+        raise Refused(str(error).splitlines()[0]) from error
     except NotRegistered as error:
         raise Refused(str(error)) from None
     except Exception as error:
@@ -128,6 +131,7 @@ class Lowering:
 
     def run(self) -> Lowered:
         module = graph_module(self.graph)
+        use_conditions(module)
         _ask_for_floats(module, self.floats)
         self._check_effects(module)
         examples = [*self.fakes.inputs, *self._add_symbols(module)]
@@ -141,6 +145,7 @@ class Lowering:
             dynamo_config.patch(capture_scalar_outputs=True, specialize_float=False),
             inductor_config.patch(self.settings()),
             self._results_picked_up(),
+            replaced(torch._decomp.decompositions, rnn_layers()),
             torch.set_grad_enabled(self.graph.grad and torch.is_grad_enabled()),
         ):
             try:

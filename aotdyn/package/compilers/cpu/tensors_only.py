@@ -229,6 +229,10 @@ class _Rewriting:
     def lift_constants(self) -> None:
         for node in [n for n in self.graph.nodes if n.op == "get_attr" and n.users]:
             value = _attribute(self.module, node.target)
+            if isinstance(value, torch.fx.GraphModule):  # what a branch computes
+                if any(map(_constants_of, value.modules())):
+                    raise Refused("a branch holds a constant")
+                continue
             if type(value) is not torch.Tensor or value.is_quantized or value.is_sparse:
                 raise Refused(f"the graph holds a {type(value).__name__}")
             with unset_fake_temporarily():
@@ -291,6 +295,14 @@ class _Rewriting:
             if str(symbol) not in self.interface.symbols:
                 raise Refused(f"the int {expr} does not follow from the inputs")
         return text(expr)
+
+
+def _constants_of(module: torch.nn.Module) -> list[Any]:
+    """What a graph's nodes take from it that is no graph."""
+    if not isinstance(module, torch.fx.GraphModule):
+        return []
+    found = [_attribute(module, node.target) for node in module.graph.find_nodes(op="get_attr")]
+    return [value for value in found if not isinstance(value, torch.fx.GraphModule)]
 
 
 def _attribute(module: torch.nn.Module, path: str) -> Any:

@@ -1,0 +1,26 @@
+"""torch.cond in graphs: as the operator that Inductor compiles."""
+
+from typing import Any
+
+import torch
+import torch.fx
+
+from ...operators import conditional
+
+
+def use_conditions(module: torch.fx.GraphModule) -> None:
+    """Replaces our operator, which eager runs, by torch's, in the graph and the functions in it."""
+    for inner in module.modules():
+        if not isinstance(inner, torch.fx.GraphModule):
+            continue
+        for node in inner.graph.find_nodes(op="call_function", target=conditional):
+            with inner.graph.inserting_before(node):
+                truth = inner.graph.call_function(_truth, node.args[:1])
+            node.target = torch.ops.higher_order.cond
+            node.args = (truth, *node.args[1:])
+        inner.recompile()
+
+
+def _truth(condition: Any) -> Any:
+    """Compiled code takes the bytes of a tensor for a bool."""
+    return condition.bool() if isinstance(condition, torch.Tensor) else condition
