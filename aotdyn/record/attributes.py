@@ -63,17 +63,14 @@ def object_getattr(t, self, name, default=None):
 def find_attribute(t, self: ObjectVariable, name: str) -> Variable:
     """`self.name`. Raises Raised(AttributeError) where there is none."""
     cls = self.cls
-    if name == "__class__":
-        if static_lookup(cls, name)[1] is not object:
-            # Read from the class it would be the metaclass.
-            raise GraphBreak("attribute", f"{cls.__qualname__}.__class__")
-        return Known(cls, Bound(t.references.to(cls)))
     getter = cls.__getattribute__
     if isinstance(getter, types.FunctionType):
         try:
             return call(t, member(t, cls, "__getattribute__", getter), [self, Constant(name)])
         except Raised as raised:
             return _fall_back(t, self, name, raised)
+    if not isinstance(getter, types.WrapperDescriptorType):
+        raise GraphBreak("attribute", f"{cls.__qualname__}.__getattribute__")
     return generic_getattr(t, self, name)
 
 
@@ -88,6 +85,11 @@ def _fall_back(t, self: ObjectVariable, name: str, raised: Raised) -> Variable:
 def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     """`object.__getattribute__`, followed by the class' `__getattr__`."""
     cls = self.cls
+    if name == "__class__":
+        if static_lookup(cls, name)[1] is not object:
+            # Read from the class it would be the metaclass.
+            raise GraphBreak("attribute", f"{cls.__qualname__}.__class__")
+        return Known(cls, Bound(t.references.to(cls)))
     value, owner = lookup(t, cls, name)
     if name == "__dict__" and has_own_dict(cls) and _is_asked_for(value, cls):
         return t.new(InstanceDict(self))
@@ -211,6 +213,8 @@ def bind_member(t, self: Variable, name: str, value: Any, owner: type) -> Variab
 
 def _cached_property(t, self: ObjectVariable, name: str, value: Any, owner: type) -> Variable:
     function = function_of(t, value, owner, self.cls, name, "func")
+    t.guard("EQUALS", Attribute(t.references.member_source(self.cls, name), "attrname"),
+            value.attrname)  # fmt: skip
     result = call(t, function, [self])
     t.effects.set_attribute(self, value.attrname or name, result)
     return result

@@ -4,7 +4,6 @@ In this order: a rule for (operation, kind); constants fold; a tensor or symbol 
 the special method of a user's class; a Python function is inlined; else the graph breaks.
 """
 
-import enum
 import functools
 import math
 import operator
@@ -22,7 +21,7 @@ from ..package.replaced import replaced_methods
 from ..policy import is_random
 from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
-from .own_operators import names_for, own_method
+from .own_operators import names_for, own_method, rely_on_members
 from .rules.table import CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
 from .special_methods import (
@@ -289,7 +288,7 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         named = {key: plain(arg) for key, arg in kwargs.items()}
     except NotConstant:
         return None
-    _rely_on_enums(t, operation, values)
+    rely_on_members(t, operation, values)
     try:
         result = operation(*values, **named)
     except Exception as error:
@@ -299,18 +298,6 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
             raised.refused = tuple(args)
         raise raised from None
     return t.wrap_result(result)
-
-
-def _rely_on_enums(t, operation: Any, values: list[Any]) -> None:
-    """Members of enums have operators of Python's, which the program can replace."""
-    names = methods_of(operation) or INPLACE_METHODS.get(operation, ())[:1]
-    for kind in {type(value): None for value in values if isinstance(value, enum.Enum)}:
-        for name in names:
-            method = getattr(kind, name, None)
-            if isinstance(method, FunctionType):
-                t.classes.lookup(kind, name)
-                source = t.references.member_source(kind, name)
-                t.guard("IS", source, t.references.to(method))
 
 
 def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool:

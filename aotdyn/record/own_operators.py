@@ -1,13 +1,14 @@
 """Operators on what is known by identity, where a class of the program says what they do: on
 classes their metaclass, on members of an enum the enum."""
 
-import functools
+import enum
 import operator
 from types import FunctionType
 from typing import Any
 
+from ..package.source import Attribute, Bound
 from .members import lookup, member
-from .special_methods import methods_of
+from .special_methods import INPLACE_METHODS, methods_of
 from .variables import Known, MethodVariable, ObjectVariable, Opaque, TensorVariable, Variable
 
 # Modules whose classes do what the rules say.
@@ -24,8 +25,6 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
     """The first of these special methods that the class of an object has from Python; None where
     C comes first, or where it has none."""
     kind = type(self.value)
-    if not _python_methods(kind):
-        return None
     for name in names:
         held, owner = lookup(t, kind, name)
         if owner is None or owner is object or owner is type:
@@ -48,12 +47,25 @@ def names_for(operation: Any) -> tuple[str, ...]:
     return _SUBSTITUTES.get(operation) or (methods_of(operation) or ())[:1]
 
 
-@functools.cache
-def _python_methods(kind: type) -> bool:
-    """Whether anything of a class, special by its name, may come from the program."""
-    return any(
-        isinstance(held, FunctionType) and name.startswith("__")
-        for base in kind.__mro__
-        if base.__module__ not in UNDERSTOOD
-        for name, held in vars(base).items()
-    )
+def rely_on_members(t, operation: Any, values: list[Any]) -> None:
+    """Members of enums have operators of Python's, which the program can replace; they look at the
+    member's name and value, which it can change."""
+    names = methods_of(operation) or INPLACE_METHODS.get(operation, ())[:1]
+    members = [value for value in values if isinstance(value, enum.Enum)]
+    for kind, name in {(type(value), name): None for value in members for name in names}:
+        method = getattr(kind, name, None)
+        if isinstance(method, FunctionType):
+            t.classes.lookup(kind, name)
+            source = t.references.member_source(kind, name)
+            t.guard("IS", source, t.references.to(method))
+            for each in members:
+                if type(each) is kind:
+                    _rely_on_member(t, each)
+
+
+def _rely_on_member(t, value: enum.Enum) -> None:
+    source = Bound(t.references.to(value))
+    for name in ("_name_", "_value_"):
+        held = getattr(value, name)
+        if held is None or type(held) in (int, str, bytes, float, bool):
+            t.guard("EQUALS", Attribute(source, name), held)

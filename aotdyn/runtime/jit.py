@@ -53,6 +53,9 @@ def trace(entry, values: tuple) -> Linked | None:
     )
     try:
         traced = trace_frame(request)
+        linker = Linker(entry, traced.variant, traced.live)
+        linked = linker.link()
+        inputs = own_inputs(linked, values)
     except Unsupported:
         raise
     except SkipFrame as skip:
@@ -70,24 +73,8 @@ def trace(entry, values: tuple) -> Linked | None:
         logs.log("trace", traceback.format_exc())
         _skip(entry, "internal", repr(error))
         return None
-    return _link(entry, traced, values)
-
-
-def _debug_switches() -> tuple[int, bool]:
-    """AOTDYN_BREAK_EVERY=n breaks every graph after n instructions; with AOTDYN_BREAK_STEPS=1 the
-    one behind them is executed by itself, as where the graph had to break."""
-    every = int(os.environ.get("AOTDYN_BREAK_EVERY") or 0)
-    return every, bool(os.environ.get("AOTDYN_BREAK_STEPS"))
-
-
-def _link(entry, traced: Traced, values: tuple) -> Linked:
-    variant = traced.variant
-    linker = Linker(entry, variant, traced.live)
-    linked = linker.link()
     _log(entry, traced)
-    inputs = None
     if linked.body is None:
-        inputs = own_inputs(linked, values)
         linker.link_body(linked, compile_graph(entry.settings, traced.graph, inputs))
     if not recorder.active():
         put_on_trial(entry, linked)
@@ -95,6 +82,13 @@ def _link(entry, traced: Traced, values: tuple) -> Linked:
     entry.add(linked)
     _replace_covered(entry, linked)
     return linked
+
+
+def _debug_switches() -> tuple[int, bool]:
+    """AOTDYN_BREAK_EVERY=n breaks every graph after n instructions; with AOTDYN_BREAK_STEPS=1 the
+    one behind them is executed by itself, as where the graph had to break."""
+    every = int(os.environ.get("AOTDYN_BREAK_EVERY") or 0)
+    return every, bool(os.environ.get("AOTDYN_BREAK_STEPS"))
 
 
 def _replace_covered(entry, general: Linked) -> None:

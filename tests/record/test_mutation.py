@@ -1526,6 +1526,156 @@ def same_dict_inside(mp):
     yield (X, {"k": d}, d)
 
 
+# -- what objects say of themselves ------------------------------------------------------------
+
+
+class Told:
+    a = 1
+
+    def __init__(self):
+        self.b = 2
+
+    @functools.cached_property
+    def cached(self):
+        return self.b * 10
+
+
+class Meta(type):
+    pass
+
+
+class Checked(metaclass=Meta):
+    pass
+
+
+class Letter(enum.Enum):
+    A = 1
+    B = 2
+
+    def doubled(self):
+        return self.value * 2
+
+
+def says_otherwise(self, name):
+    found = {"__dict__": {"z": 30, "y": 4, "x": 5}, "__class__": list}
+    return found[name] if name in found else object.__getattribute__(self, name)
+
+
+ASKED = {
+    "vars": lambda x, o: x * sum(vars(o).values()),
+    "__dict__": lambda x, o: x * sum(o.__dict__.values()),
+    "dir": lambda x, o: x * len(dir(o)),
+    "isinstance": lambda x, o: x * (2 if isinstance(o, list) else 3),
+    "isinstance of an abstract class": lambda x, o: (
+        x * (2 if isinstance(o, collections.abc.Sequence) else 3)
+    ),
+    "__class__": lambda x, o: x * (2 if o.__class__ is list else 3),
+    "hasattr": lambda x, o: x * (2 if hasattr(o, "z") else 3),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_class_that_reads_attributes_its_own_way(name):
+    asked, told = ASKED[name], Told()
+
+    def played(mp):
+        yield (lambda x: asked(x, told)), (X,)
+        mp.setattr(Told, "__getattribute__", says_otherwise, raising=False)
+        yield
+        mp.setattr(Told, "__dir__", lambda self: ["one"], raising=False)
+        yield
+
+    noticed(played)
+
+
+@case
+def check_added_to_a_metaclass(mp):
+    yield (lambda x, o: x * (2 if isinstance(o, Checked) else 3)), (X, Told())
+    mp.setattr(Meta, "__instancecheck__", lambda cls, o: True, raising=False)
+    yield
+
+
+@case
+def name_of_a_cached_property(mp):
+    yield (lambda x, o: (x * o.cached, sorted(vars(o)))), (X, Told())
+    mp.setattr(Told.__dict__["cached"], "attrname", "other")
+    yield
+
+
+@case
+def attribute_added_to_a_member_of_an_enum(mp):
+    yield (lambda x, m: x * getattr(m, "extra", 3)), (X, Letter.A)
+    mp.setattr(Letter.A, "extra", 50, raising=False)
+    yield
+
+
+@case
+def member_of_an_enum_by_another_value(mp):
+    yield (lambda x, v: x * Letter(v).value), (X, 1)
+    mp.setitem(Letter._value2member_map_, 1, Letter.B)
+    yield
+
+
+@case
+def member_of_an_enum_by_another_name(mp):
+    yield (lambda x, v: x * Letter[v].value), (X, "A")
+    mp.setitem(Letter._member_map_, "A", Letter.B)
+    yield
+
+
+@case
+def members_of_an_enum(mp):
+    yield (lambda x: x * sum(m.value for m in Letter) * len(Letter)), (X,)
+    mp.setitem(Letter._member_map_, "A", Letter.B)
+    yield
+    mp.setattr(Letter, "_member_names_", ["B"])
+    yield
+
+
+@case
+def new_of_an_enum(mp):
+    yield (lambda x, v: x * Letter(v).value), (X, 1)
+    mp.setattr(Letter, "__new__", lambda cls, value: Letter.B)
+    yield
+
+
+@case
+def name_and_value_of_a_member_of_an_enum(mp):
+    yield (lambda x, m: (x * len(str(m)), f"{m}", repr(m), m.doubled())), (X, Letter.A)
+    mp.setattr(Letter.A, "_name_", "LONGER")
+    yield
+    mp.setattr(Letter.A, "_value_", 7)
+    yield
+
+
+@case
+def value_of_a_flag(mp):
+    yield (lambda x, m: x * (2 if Bits.B in m else 3)), (X, Bits.A | Bits.B)
+    mp.setattr(Bits.B, "_value_", 4)
+    yield
+
+
+@case
+def name_of_a_class(mp):
+    class Named:
+        """It has a text."""
+
+    yield (lambda x, o: (x * len(type(o).__name__), type(o).__doc__)), (X, Named())
+    Named.__name__ = "AnotherOne"
+    yield
+    Named.__doc__ = "Another text."
+    yield
+
+
+@case
+def name_of_a_global_class_and_function(mp):
+    yield (lambda x: (x * len(Told.__name__), Told.__module__, helper.__name__)), (X,)
+    mp.setattr(helper, "__name__", "helps")
+    yield
+    mp.setattr(Told, "__module__", "elsewhere")
+    yield
+
+
 @pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
 def test_a_change_is_noticed(each):
     noticed(each)

@@ -3,7 +3,6 @@ builtin types."""
 
 import types
 
-from ...package.reference import Live
 from ...package.source import Attribute, Bound, Item
 from ..attributes import bind_member
 from ..members import (
@@ -159,23 +158,28 @@ def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
         if found is not None:
             return found
     if not hasattr(value, key):
-        if isinstance(value, types.ModuleType):
+        if not isinstance(value, type) and type(getattr(value, "__dict__", None)) is dict:
             t.guard("LACKS", Attribute(source, "__dict__"), key)
+            t.classes.lookup(type(value), key)
         if default is not None:
             return default
         try:
             getattr(value, key)
         except AttributeError as error:
             no_attribute(t, self, key, str(error))
-    # A class without a name is known by facts; see `unnamed.py`.
-    is_fact = key in ("__name__", "__qualname__", "__module__", "__doc__") and not (
-        isinstance(source, Bound) and isinstance(source.reference, Live)
-    )
-    if is_fact or isinstance(value, types.CodeType) and key in _CODE_FACTS:
+    if _is_fact(value, key):
         return t.wrap_result(getattr(value, key))
     if isinstance(value, type) and t.references.is_made(value):
         return t.lazy(getattr(value, key), t.references.member_source(value, key))
     return t.lazy(getattr(value, key), Attribute(source, key))
+
+
+def _is_fact(value, key: str) -> bool:
+    """Whether an attribute can never be another one."""
+    if isinstance(value, types.CodeType):
+        return key in _CODE_FACTS
+    of_c = isinstance(value, type) and value.__flags__ & (1 << 8)
+    return bool(of_c) and key in ("__name__", "__qualname__", "__module__", "__doc__")
 
 
 # What the hash of a code object covers.

@@ -5,7 +5,8 @@ import operator
 from types import FunctionType
 from typing import Any
 
-from ...package.source import Bound
+from ...package.reference import Import
+from ...package.source import Attribute, Bound, Item
 from ..folding import ENUM_MEMBERS
 from ..invoke import CONSTRUCTORS, construct_plainly
 from ..signals import GraphBreak, Raised
@@ -40,16 +41,40 @@ def _is_used(name: str) -> bool:
 ENUM_MEMBERS.append(is_value)
 
 
-def _members(t, cls: type) -> TupleVariable:
-    return TupleVariable([member(t, each) for each in cls])  # type: ignore[attr-defined]
+def _members(t, cls: Any) -> TupleVariable:
+    names = cls._member_names_
+    if isinstance(t.references.to(cls), Import):
+        source = Attribute(Bound(t.references.to(cls)), "_member_names_")
+        t.deep(t.lazy(names, source))
+    return TupleVariable([_by_name(t, cls, name) for name in names])
+
+
+def _by_name(t, cls: Any, name: str) -> Known:
+    """The member that a class has under a name; guarded."""
+    return _held(t, cls, "_member_map_", name)
+
+
+def _held(t, cls: Any, table: str, key: Any) -> Known:
+    value, reference = getattr(cls, table)[key], t.references.to(cls)
+    if isinstance(reference, Import):
+        t.guard("IS", Item(Attribute(Bound(reference), table), key), t.references.to(value))
+    return member(t, value)
 
 
 def _construct(t, cls: Any, args: list[Variable], kwargs: dict) -> Variable:
     """`Color(1)`: the member with a value."""
-    if kwargs or len(args) != 1 or cls._missing_.__func__.__module__ != "enum":
+    t.classes.lookup(cls, "__new__")
+    plain = cls.__new__ is enum.Enum.__new__ and cls._missing_.__func__.__module__ == "enum"
+    if kwargs or len(args) != 1 or not plain:
         raise GraphBreak("unknown_call", cls.__qualname__)
+    key = t.constant(args[0])
+    if type(key) in (int, str) and key in cls._value2member_map_:
+        value = cls._value2member_map_[key]
+        # What is combined of flags is made when it is first asked for.
+        if value._name_ in cls._member_map_:
+            return _held(t, cls, "_value2member_map_", key)
     try:
-        return t.wrap_result(cls(t.constant(args[0])))
+        return t.wrap_result(cls(key))
     except ValueError as error:
         raise Raised(t.exception(ValueError, *error.args)) from None
 
@@ -67,9 +92,9 @@ def _on_class(operation, function) -> None:
 
 def _getitem(t, cls: Any, name: Variable) -> Variable:
     key = t.constant(name)
-    if key not in cls.__members__:
+    if key not in cls._member_map_:
         t.raise_exception(KeyError, key)
-    return member(t, cls.__members__[key])
+    return _by_name(t, cls, key)
 
 
 def _contains(t, cls: Any, item: Variable) -> Variable:
@@ -84,7 +109,7 @@ _on_class(operator.contains, _contains)
 _on_class(iter, lambda t, cls: t.new(SequenceIterator(_members(t, cls))))
 _on_class(reversed, lambda t, cls: t.new(
     SequenceIterator(TupleVariable(_members(t, cls).items[::-1]))))  # fmt: skip
-_on_class(len, lambda t, cls: Constant(len(cls)))
+_on_class(len, lambda t, cls: Constant(len(_members(t, cls).items)))
 
 
 @rule(type.__call__, Known)

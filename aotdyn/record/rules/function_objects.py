@@ -72,7 +72,7 @@ def function_getattr(t, self, name, default=None):
     key = t.constant(name)
     if key in self.attributes:
         return self.attributes[key]
-    if key in ("__name__", "__qualname__"):
+    if key in ("__name__", "__qualname__") and self.live is None:
         return Constant(self.name if key == "__name__" else self.qualname)
     if key == "__get__":
         return MethodVariable(self, Known(types.FunctionType.__get__))

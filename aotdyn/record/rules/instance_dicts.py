@@ -3,10 +3,10 @@
 import builtins
 import operator
 
-from ..attributes import delete_own, has_own_dict, own_attribute, own_dict_of, own_dict_source
+from ..attributes import delete_own, own_attribute, own_dict_of, own_dict_source
 from ..keys import key_of
 from ..operation import apply
-from ..signals import GraphBreak
+from ..signals import Raised
 from ..variables import (
     DELETED,
     Constant,
@@ -126,6 +126,9 @@ for _operation in (dict.keys, dict.values, dict.items, dict.copy, iter, len, boo
 
 @rule(builtins.vars, ObjectVariable)
 def vars_(t, self):
-    if not has_own_dict(self.cls):
-        raise GraphBreak("attribute", "vars()")
-    return t.new(InstanceDict(self))
+    try:
+        return apply(t, getattr, [self, Constant("__dict__")])
+    except Raised as raised:
+        if not issubclass(raised.value.type, AttributeError):
+            raise
+    t.raise_exception(TypeError, "vars() argument must have __dict__ attribute")

@@ -7,7 +7,6 @@ from types import FunctionType, MappingProxyType, ModuleType
 
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
-from ..attributes import has_own_dict
 from ..body import BodyWriter, rebuilds
 from ..operation import apply, call_method
 from ..signals import GraphBreak
@@ -119,15 +118,29 @@ def dir_(t, self=None):
         if type(self.value).__dir__ is not type.__dir__:
             return NotImplemented
         return _sorted(t, _names(t, self.value))
+    t.classes.lookup(self.type, "__dir__")
     if isinstance(self, Known | Opaque) or self.type.__dir__ is not object.__dir__:
         if isinstance(self, ObjectVariable) and isinstance(self.type.__dir__, FunctionType):
             listed = call_method(t, self, "__dir__", on_class=True)
             return apply(t, sorted, [listed])
         return NotImplemented
-    names = _names(t, self.type)
-    if isinstance(self, ObjectVariable) and has_own_dict(self.cls):
-        names |= set(snapshot(t, InstanceDict(self)).items)
-    return _sorted(t, names)
+    if not isinstance(self, ObjectVariable):
+        return _sorted(t, _names(t, self.type))
+    told = t.realize(apply(t, getattr, [self, Constant("__class__")]))
+    if not isinstance(told, Known):
+        return NotImplemented
+    return _sorted(t, _names(t, told.value) | _own_names(t, self))
+
+
+def _own_names(t, self: ObjectVariable) -> set[str]:
+    """The names in what an object says is its `__dict__`, if it has one."""
+    own = t.realize(apply(t, getattr, [self, Constant("__dict__"), Constant(None)]))
+    if isinstance(own, InstanceDict):
+        return set(snapshot(t, own).items)
+    if not isinstance(own, DictVariable):
+        return set()
+    t.complete(own)
+    return set(own.items)
 
 
 def _names(t, cls: type) -> set[str]:
