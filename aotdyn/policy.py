@@ -22,7 +22,7 @@ _TRACED_STDLIB = {
     "functools", "collections", "contextlib", "dataclasses", "copy", "enum", "abc", "types",
     "numbers", "operator", "typing", "_collections_abc", "bisect", "heapq", "statistics",
     "fractions", "textwrap", "string", "keyword", "reprlib", "copyreg", "warnings",
-    "math", "itertools", "weakref", "os", "inspect", "logging",
+    "math", "itertools", "weakref", "os", "inspect", "logging", "posixpath", "genericpath",
 }  # fmt: skip
 
 # Libraries that work on arrays of their own, on files, or on the process.

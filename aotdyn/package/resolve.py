@@ -19,11 +19,21 @@ def resolve_import(reference: Import) -> Any:
         found: Any = module if module is not None else importlib.import_module(reference.module)
         if reference.qualname:
             for part in reference.qualname.split("."):
-                found = getattr(found, part)
+                found = _part(found, part)
     except (ImportError, AttributeError) as error:
         name = f"{reference.module}:{reference.qualname}".rstrip(":")
         raise PackageError(f"{name} is not there: {error}") from error
     return found
+
+
+def _part(holder: Any, name: str) -> Any:
+    """An attribute; of a class what its namespaces hold, unbound, the function of a static
+    method."""
+    for base in holder.__mro__ if isinstance(holder, type) else ():
+        if name in base.__dict__:
+            held = base.__dict__[name]
+            return held.__func__ if isinstance(held, staticmethod) else held
+    return getattr(holder, name)
 
 
 def resolve_code(reference: CodeOf, entry_code: CodeType) -> CodeType:

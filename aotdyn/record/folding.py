@@ -3,6 +3,7 @@
 import keyword
 import math
 import operator
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,7 @@ def _foldable() -> set[Any]:
     found |= {getattr(operator, name) for name in _OPERATORS}
     found |= {f for f in vars(math).values() if callable(f)}
     found |= {str.maketrans, bytes.fromhex, float.fromhex, int.from_bytes, bytes.maketrans}
-    found |= {keyword.iskeyword, keyword.issoftkeyword}
+    found |= {getattr(os.path, "_path_normpath", None), keyword.iskeyword, keyword.issoftkeyword}
     for kind in _PURE_TYPES:
         for name, member in vars(kind).items():
             if callable(member) and name not in _IMPURE_METHODS:

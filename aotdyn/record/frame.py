@@ -1,11 +1,12 @@
 """A frame that is being traced: code, locals, cells, operand stack, position."""
 
+from collections.abc import Iterator
 from types import CodeType
 
 from ..package.source import Source
 from .bytecode import Decoded, Instruction, decode
 from .polyfills import is_polyfill
-from .variables import CellVariable, FunctionVariable, Variable
+from .variables import CellVariable, DictVariable, FunctionVariable, Variable
 
 # Instructions that need what the one before them has just made.
 _ENTERED_BEFORE = frozenset(
@@ -39,6 +40,8 @@ class Frame:
         self.cells: dict[str, CellVariable] = {}
         # The namespace of the body of a class statement, None in any other frame.
         self.names: dict[str, Variable] | None = None
+        # What `locals()` has given.
+        self.namespace: DictVariable | None = None
         self.stack: list[Variable] = []
         self.index = 0
         self.kw_names: tuple[str, ...] = ()
@@ -58,6 +61,13 @@ class Frame:
         values = self.stack[-count:]
         del self.stack[-count:]
         return values
+
+    def bound(self) -> Iterator[tuple[str, Variable | None]]:
+        """All names of variables, in Python's order, with their values; None for unbound ones."""
+        code = self.code
+        for name in dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars)):
+            cell = self.cells.get(name)
+            yield name, self.locals.get(name) if cell is None else cell.content
 
     @property
     def instruction(self) -> Instruction:

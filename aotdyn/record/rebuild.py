@@ -2,9 +2,11 @@
 
 import inspect
 from types import ClassMethodDescriptorType, FunctionType
+from typing import Any
 
 from ..package.reference import Import
 from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attributes
+from .references import LITERALS, composition
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -52,9 +54,32 @@ def _constant(w: BodyWriter, v: Constant) -> str:
     return w.literal(v.value)
 
 
-@rebuilds(Known, Alias)
+@rebuilds(Known)
 def _known(w: BodyWriter, v: Known) -> str:
     return w.ref(w.t.references.to(v.value))
+
+
+@rebuilds(Alias)
+def _alias(w: BodyWriter, v: Alias) -> str:
+    if w.t.references.is_made_of(v.value):
+        return w.bind("alias", _composed(w, v.value))
+    return _known(w, v)
+
+
+def _composed(w: BodyWriter, value: Any) -> str:
+    """What is made of classes that the body makes."""
+    if type(value) in LITERALS:
+        return w.literal(value)
+    found = composition(value)
+    if found is None or not w.t.references.is_made_of(value):
+        return w.ref(w.t.references.to(value))
+    how, parts = found
+    texts = [_composed(w, part) for part in parts]
+    if how == "union":
+        return " | ".join(texts)
+    if how == "list":
+        return f"[{', '.join(texts)}]"
+    return f"{texts[0]}[{', '.join(texts[1:]) or '()'}]"
 
 
 @rebuilds(RangeVariable, OpenRange)
@@ -85,6 +110,9 @@ def _slice(w: BodyWriter, v: SliceVariable) -> str:
 @rebuilds(TupleVariable)
 def _tuple(w: BodyWriter, v: TupleVariable) -> str:
     items = "".join(f"{w.value(item)}, " for item in v.items)
+    if v.cls is tuple and v.origin >= 0 and all(isinstance(item, Constant) for item in v.items):
+        # Python would make one object of all such constants.
+        return w.bind("items", f"(*({items}),)" if items else "()")
     if v.cls is tuple:
         return w.bind("items", f"({items})")
     cls = w.ref(w.t.references.to(v.cls))

@@ -5,7 +5,6 @@ import builtins
 import collections.abc
 import enum
 import functools
-import inspect
 import keyword
 import math
 import operator
@@ -19,8 +18,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ..package.errors import PackageError
 from ..package.frozen import frozen
 from ..package.reference import Import, Literal, Live, Made, Reference
+from ..package.resolve import resolve_import
 from ..package.source import Attribute, Bound, Source
 from ..package.variant import code_hash
 from .polyfills import is_polyfill
@@ -118,36 +119,45 @@ ALIASES = (types.GenericAlias, types.UnionType, typing._BaseGenericAlias)  # typ
 
 def made_of(value: Any) -> Made | None:
     """How another process makes an object like this one out of things with names, or None."""
-    if isinstance(value, enum.Flag):
-        return _made("call", type(value), value.value)
+    found = composition(value)
+    if found is None:
+        return None
+    how, parts = found
+    references = [_part(part) for part in parts]
+    return None if None in references else Made(how, tuple(references))
+
+
+def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:
+    """How an object like this one is made (a row of `resolve.MAKERS`), and of what; None for what
+    is not made of parts."""
+    if type(value) is list:
+        return "list", tuple(value)
+    if isinstance(value, enum.Flag) and "_value_" in vars(value):
+        return "call", (type(value), value.value)
     if isinstance(value, re.Pattern):
-        return _made("call", re.compile, value.pattern, value.flags)
+        return "call", (re.compile, value.pattern, value.flags)
     if not isinstance(value, ALIASES) or not hasattr(value, "__args__"):
         return None
     args = value.__args__
     if isinstance(value, types.UnionType):
-        return _made("union", *args)
+        return "union", args
     origin = value.__origin__
     if isinstance(value, typing._BaseGenericAlias) and value._name not in (None, "Optional"):
         origin = getattr(typing, value._name)
     if hasattr(value, "__metadata__"):
-        return _made("item", typing.Annotated, origin, *value.__metadata__)
+        return "item", (typing.Annotated, origin, *value.__metadata__)
     if origin in (typing.Callable, collections.abc.Callable):
         given = args[0] if args[0] is Ellipsis else [*args[:-1]]
-        return _made("item", origin, given, args[-1])
-    return _made("item", origin, *args)
+        return "item", (origin, given, args[-1])
+    return "item", (origin, *args)
 
 
-def _made(how: str, *parts: Any) -> Made | None:
-    found = [_part(part) for part in parts]
-    return None if None in found else Made(how, tuple(found))
+LITERALS = (int, str, bytes, bool, type(None), type(Ellipsis))
 
 
 def _part(value: Any) -> Reference | None:
-    if type(value) in (int, str, bytes, bool, type(None), type(Ellipsis)):
+    if type(value) in LITERALS:
         return Literal(value)
-    if type(value) is list:
-        return _made("list", *value)
     return importable(value) or made_of(value)
 
 
@@ -172,19 +182,10 @@ def _checked(reference: Import, value: Any) -> Import | None:
     """The reference, if it resolves to the very object."""
     if reference.module not in sys.modules:
         return None
-    found: Any = sys.modules[reference.module]
-    for part in reference.qualname.split("."):
-        try:
-            found = (
-                inspect.getattr_static(found, part)
-                if isinstance(found, type)
-                else getattr(found, part)
-            )
-        except AttributeError:
-            return None
-    if isinstance(found, staticmethod):
-        found = found.__func__
-    return reference if found is value else None
+    try:
+        return reference if resolve_import(reference) is value else None
+    except PackageError:
+        return None
 
 
 class References:
@@ -201,6 +202,13 @@ class References:
     def is_made(self, cls: type) -> bool:
         """Whether the trace has made a class."""
         return any(cls is made for made in self.made)
+
+    def is_made_of(self, value: Any) -> bool:
+        """Whether a class that the trace has made is among the parts of an object."""
+        if not self.made or isinstance(value, type):
+            return self.is_made(value)
+        found = composition(value)
+        return found is not None and any(map(self.is_made_of, found[1]))
 
     def to(self, value: Any) -> Reference:
         """A reference to an object."""

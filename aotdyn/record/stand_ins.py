@@ -16,6 +16,7 @@ from .variables import (
     Known,
     ListVariable,
     ObjectVariable,
+    Opaque,
     RangeVariable,
     Sequence,
     SetVariable,
@@ -170,8 +171,13 @@ def _stand_in(t, value: Variable) -> Any:
             return value.constant()
         except NotConstant:
             return _StandIn()
-    if type(value) is ObjectVariable and value.cls.__new__ is object.__new__:
-        made = object.__new__(value.cls)
+    if isinstance(value, Opaque):
+        return value.value
+    if isinstance(value, ObjectVariable):
+        base = next((base for base in (list, tuple, dict) if issubclass(value.cls, base)), object)
+        if base is object and value.cls.__new__ is not object.__new__:
+            return _StandIn()
+        made = base.__new__(value.cls)
         for name, item in value.attributes.items():
             object.__setattr__(made, name, stand_in_for(t, item))
         return made

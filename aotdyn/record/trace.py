@@ -36,6 +36,7 @@ from .interpreter import run
 from .invoke import MAXIMUM_DEPTH
 from .namespaces import globals_source
 from .naming import Names, parameter_names
+from .references import is_made
 from .rules import (
     autograd,
     builtin_attributes,
@@ -463,12 +464,14 @@ def _distinct(t: Tracer) -> list[Guard]:
     changed = [getattr(v, "owner", None) or v for v in t.effects.changed.values()]
     seen: set[frozenset[Source]] = set()
     for variable in changed:
-        if variable.source is None:
+        if variable.source is None or is_made(variable.source):
             continue
         for other in t.remembered():
             if other is variable or type(other) is not type(variable) or other.source is None:
                 continue
             if isinstance(variable, ObjectVariable) and other.type is not variable.type:
+                continue
+            if is_made(other.source):
                 continue
             pair = frozenset((variable.source, other.source))
             if len(pair) == 2 and pair not in seen:

@@ -100,6 +100,8 @@ class Tracer:
         self.telling: list[Variable] = []
         self._by_id: dict[int, tuple[Any, Variable]] = {}
         self._by_source: dict[Source, Variable] = {}
+        # Tuples among the constants of code objects, by id: each is one object.
+        self._constants: dict[int, TupleVariable] = {}
 
     # -- the interpreter's position ------------------------------------------------------------
 
@@ -237,8 +239,9 @@ class Tracer:
 
     def hashed(self, variable: Variable) -> None:
         """An object is a key by its identity: it must be another one than all other such keys."""
-        if variable.source is not None and not isinstance(variable.source, Bound):
-            self.keys.setdefault(variable.source)
+        source = variable.source
+        if source is not None and not isinstance(source, Bound) and not is_made(source):
+            self.keys.setdefault(source)
 
     def references_to(self, value: Any) -> Import | None:
         """The import that names an object, or None."""
@@ -259,7 +262,11 @@ class Tracer:
     def wrap_constant(self, value: Any) -> Variable:
         """A constant of a code object."""
         if isinstance(value, tuple):
-            return TupleVariable([self.wrap_constant(item) for item in value])
+            known = self._constants.get(id(value))
+            if known is None:
+                known = TupleVariable([self.wrap_constant(item) for item in value])
+                self._constants[id(value)] = known
+            return known
         if isinstance(value, frozenset):
             return SetVariable({item: Constant(item) for item in value}, cls=frozenset)
         return Constant(value)

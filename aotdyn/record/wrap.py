@@ -62,7 +62,7 @@ def wraps(*types_: type) -> Callable[[Callable], Callable]:
 def wrap(t, value: Any, source: Source) -> Variable:
     """The variable for a live value reached by `source`, with its guards."""
     if _has_unhashable_class(value):
-        return _opaque(t, value, source)
+        return opaque(t, value, source)
     if not isinstance(source, Bound) and varies(t, value, source):
         t.guard("TYPE", source, t.references.to(type(value)))
         return Varying(value, source)
@@ -72,7 +72,7 @@ def wrap(t, value: Any, source: Source) -> Variable:
     for predicate, wrapper in _PREDICATES:
         if predicate(value):
             return wrapper(t, value, source)
-    return _opaque(t, value, source)
+    return opaque(t, value, source)
 
 
 def _has_unhashable_class(value: Any) -> bool:
@@ -139,9 +139,9 @@ def _int(t, value: int, source: Source) -> Variable:
 @wraps(*TENSORS)
 def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
-        return _opaque(t, value, source)
+        return opaque(t, value, source)
     if torch._C._functorch.is_functorch_wrapped_tensor(value):
-        return _opaque(t, value, source)
+        return opaque(t, value, source)
     variable = TensorVariable(
         t.shapes.fake(value, source, t.here), None, source, value, type(value)
     )
@@ -250,7 +250,7 @@ def _dict(t, value: dict, source: Source) -> Variable:
 @wraps(set, frozenset)
 def _set(t, value: Any, source: Source) -> Variable:
     if len(value) > MAXIMUM_ITEMS or not all(type(item) in (*PLAIN, int) for item in value):
-        return _opaque(t, value, source)
+        return opaque(t, value, source)
     t.guard("EQUALS", source, value if type(value) is frozenset else set(value))
     variable = SetVariable({item: Constant(item) for item in value}, source, type(value))
     t.remember(value, variable)
@@ -281,7 +281,7 @@ def _cell(t, value: types.CellType, source: Source) -> Variable:
 def _known(t, value: Any, source: Source) -> Variable:
     if type(value) is types.BuiltinFunctionType and t.references_to(value) is None:
         # A C method bound to an object: `[].append` stored in a variable.
-        return _opaque(t, value, source)
+        return opaque(t, value, source)
     return Known(value, identity(t, value, source))
 
 
@@ -344,7 +344,7 @@ def _enum(t, value: enum.Enum, source: Source) -> Variable:
 
 
 @wraps(weakref.ProxyType, weakref.CallableProxyType)
-def _opaque(t, value: Any, source: Source) -> Variable:
+def opaque(t, value: Any, source: Source) -> Variable:
     t.guard("TYPE", source, t.references.to(type(value)))
     return Opaque(value, source)
 
@@ -438,7 +438,12 @@ def _alias(t, value: Any, source: Source) -> Variable:
 def _is_alias(value: Any) -> bool:
     if issubclass(type(value), typing.NewType | re.Pattern):
         return True
-    return issubclass(type(value), ALIASES) and hasattr(value, "__args__")
+    kind = type(value)
+    return issubclass(kind, ALIASES) and kind.__module__ in _TYPING and hasattr(value, "__args__")
+
+
+# Where the classes of aliases are from; one of the program's has attributes of its own.
+_TYPING = ("types", "typing", "typing_extensions", "collections.abc", "_collections_abc")
 
 
 # Tried in this order for types that are not in WRAPPERS. Objects are not asked for their

@@ -952,4 +952,77 @@ def p_two_variables_of_one_name(x):
     return Around().two_variables_of_one_name(), x
 
 
+@program()
+def p_tuples_of_fields_are_new(x):
+    @dataclasses.dataclass
+    class Made:
+        a: int
+        b: int = 0
+
+    made = Made(1)
+    one, other, constant = dataclasses.astuple(made), dataclasses.astuple(made), (1, 0)
+    return one is other, one == other, one is constant, one, other
+
+
+class Items(list):
+    pass
+
+
+@program()
+def p_defaults_that_can_be_changed(x):
+    told = []
+    for default in ([], [1], Items(), Items([1]), {}, {1}, (), "text"):
+        try:
+
+            @dataclasses.dataclass
+            class Made:
+                a: type(default) = default
+
+        except ValueError as error:
+            told.append(str(error))
+        else:
+            told.append(Made().a)
+    return told, x
+
+
+@program(breaks=None)
+def p_bases_that_are_subscripted(x):
+    T = typing.TypeVar("T")
+
+    @dataclasses.dataclass
+    class Parent(typing.Generic[T]):
+        a: T
+
+    bases = Parent[int], typing.Generic[T]
+    Child = dataclasses.make_dataclass("Child", [("b", T), ("c", T | None, None)], bases=bases)
+    order = Child.__mro__ == (Child, Parent, typing.Generic, object)
+    return order, Child[int](1, 2).c, typing.get_args(Parent[int]), x
+
+
+@program(breaks=None)
+def p_a_field_that_is_an_annotation(x):
+    class C:
+        pass
+
+    @dataclasses.dataclass
+    class Made:
+        C: C = dataclasses.field()
+
+    return repr(Made.__dataclass_fields__["C"])[:20], x
+
+
+@program()
+def p_functions_of_made_classes_share_no_cells(x):
+    shared = []
+
+    @dataclasses.dataclass
+    class Made:
+        a: list = dataclasses.field(default_factory=lambda: shared)
+
+    shared.append(1)
+    first, second = Made(), Made()
+    shared = [2]
+    return first.a is second.a, first == second, Made().a, x
+
+
 test_agrees = program.test()

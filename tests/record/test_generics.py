@@ -3,6 +3,7 @@
 import abc
 import collections.abc
 import numbers
+import types
 from collections import defaultdict, deque
 from typing import (
     TYPE_CHECKING,
@@ -357,6 +358,18 @@ def p_gl(x):
 @program()
 def p_deque_alias(x):
     return deque[int]([1]), defaultdict[str, int](int), x
+
+
+class OwnAlias(types.GenericAlias):
+    origin: type
+
+
+OWN_ALIAS = OwnAlias(list, int)
+
+
+@program(breaks=None)
+def p_aliases_of_the_program(x):
+    return type(OWN_ALIAS) is OwnAlias, OWN_ALIAS == list[int], OWN_ALIAS.__origin__, x
 
 
 test_agrees = program.test()

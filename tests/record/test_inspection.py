@@ -211,6 +211,24 @@ def p_of_an_argument(x, f):
     return [p.default for p in inspect.signature(f).parameters.values()], x
 
 
+@program()
+def p_signature_of_a_closure(x):
+    def inner(a, b=x, *c):
+        return x
+
+    found = inspect.signature(inner)
+    return list(found.parameters), found.parameters["b"].default is x
+
+
+@program(breaks=None)
+def p_descriptors_of_c(x):
+    kinds = []
+    for cls in (int, dict, object, BaseException, type):
+        kinds += [(name, type(held).__name__) for name, held in cls.__dict__.items()]
+    method = vars(int)["from_bytes"]
+    return len(kinds) > 100, method.__get__(None, int)(b"a", "big"), int.from_bytes(b"ab", "big"), x
+
+
 test_agrees = program.test()
 
 

@@ -1,9 +1,12 @@
-"""`re` on plain text, caches of `functools`, `heapq`, `logging`, `globals()`."""
+"""`re` on plain text, caches of `functools`, `heapq`, `bisect`, `os.path`, `logging`, and what
+`globals()` and `locals()` give."""
 
+import bisect
 import functools
 import heapq
 import itertools
 import logging
+import os
 import re
 
 import torch
@@ -259,6 +262,64 @@ def gl(n):
 @program()
 def p_lru_global(x):
     return gl(1), gl(1), x
+
+
+class Ordered:
+    def __init__(self, value):
+        self.value = value
+
+    def __lt__(self, other):
+        return self.value < other.value
+
+
+@program(((1, 3, 5, 5, 7), 5))
+def p_bisect(values, x):
+    ordered = list(values)
+    bisect.insort(ordered, 4)
+    bisect.insort_left(ordered, 3.0)
+    found = [bisect.bisect(ordered, x), bisect.bisect_left(ordered, x), bisect.bisect("abc", "b")]
+    found += [bisect.bisect([5, 3, 1], -3, key=lambda v: -v), bisect.bisect_left(a=values, x=6)]
+    found.append(bisect.bisect_right(ordered, 3, 1, hi=3))
+    objects = [Ordered(1), Ordered(4)]
+    bisect.insort(objects, Ordered(2))
+    try:
+        bisect.bisect(values, 1, -1)
+    except ValueError as error:
+        found.append(str(error))
+    return ordered, found, [each.value for each in objects]
+
+
+class AsPath:
+    def __fspath__(self):
+        return "of/object"
+
+
+@program()
+def p_paths(x):
+    path, join = "/a/b/../c.tar.gz", os.path.join
+    parts = os.path.split(path), os.path.splitext(path), os.path.normpath(path)
+    joined = join("a", "b"), join("a", "/b", "", "c"), join("a", AsPath()), os.fspath(AsPath())
+    return parts, joined, os.path.isabs(path), os.path.basename(AsPath()), x
+
+
+@program()
+def p_locals(x, y=2):
+    a, of_cell = 1, y
+    first = locals()
+    before = dict(first)
+    b = 2
+    second = locals()
+    first["a"], first["new"] = 9, 3
+    del b
+    names = list(locals()), [sorted(locals()) for each in range(1)], dir(), list(vars())
+    return list(before), names, first is second, first["a"], a, (lambda: of_cell)()
+
+
+@program(breaks=1)
+def p_locals_after_a_break(x):
+    a, unused = 1, [7]
+    note(unused, a)
+    return sorted(locals()), x
 
 
 test_agrees = program.test()

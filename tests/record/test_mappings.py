@@ -607,4 +607,24 @@ def p_dicts_of_modules_are_written_to(x):
         names["digits"], builtin["print"] = digits, shown
 
 
+class AnyMapping:
+    def __init__(self, **items):
+        self.items = items
+
+    def __getitem__(self, key):
+        return key if key == "self" else self.items[key]
+
+    def __len__(self):
+        return len(self.items)
+
+
+BEHIND = types.MappingProxyType(AnyMapping(a=10))
+
+
+@program(breaks=None)
+def p_proxies_of_what_is_no_dict(x):
+    made = types.MappingProxyType(AnyMapping(a=10))
+    return [(each["a"], each["self"], len(each)) for each in (BEHIND, made)], x
+
+
 test_agrees = program.test()

@@ -294,8 +294,13 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
 
 
 def _identical_tuples(t, left: TupleVariable, right: TupleVariable) -> bool | None:
-    """Tuples with different items are different; equal ones may be one object."""
+    """Tuples with different items are different, and so are those that the frame makes; other
+    equal ones may be one object."""
     if left.type is not right.type or len(left.items) != len(right.items):
+        return False
+    if left.type is tuple and not left.items:
+        return True
+    if left.origin >= 0 or right.origin >= 0:
         return False
     pairs = zip(left.items, right.items, strict=True)
     return False if any(identical(t, *pair) is False for pair in pairs) else None
@@ -515,6 +520,28 @@ def sorted_(t, self, key=None, reverse=None):
 @rule(globals)
 def globals_(t):
     return t.namespaces.as_dict(t.frame)
+
+
+@rule(locals)
+def locals_(t):
+    """The same dict each time, brought up to date."""
+    frame = t.frame
+    if frame.names is not None:
+        return NotImplemented
+    if frame.namespace is None:
+        frame.namespace = t.new(DictVariable())
+    held = frame.namespace
+    for name, value in frame.bound():
+        if value is not None:
+            t.effects.set_item(held, name, Constant(name), value)
+        elif name in held.items:
+            t.effects.delete_item(held, name)
+    return held
+
+
+@rule(vars)
+def vars_(t, self=None):
+    return locals_(t) if self is None else NotImplemented
 
 
 # -- containment and the rest ------------------------------------------------------------

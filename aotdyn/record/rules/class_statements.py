@@ -250,6 +250,7 @@ def make_dataclass(t, self, *flags):
     named = dict(zip(_FLAGS, values, strict=True))
     if named["slots"]:
         raise GraphBreak("class_body", "a dataclass with slots")
+    _refuse_told_by_fields(t, self)
     t.effects.count += 1
     try:
         dataclasses._process_class(self.value, *values)
@@ -258,6 +259,19 @@ def make_dataclass(t, self, *flags):
     self.steps.append(("dataclass", "", named))
     _tell_fields(t, self)
     return self
+
+
+def _refuse_told_by_fields(t, cls: ClassVariable) -> None:
+    """Raises GraphBreak where a field is also an annotation: what it is told afterwards could not
+    be kept apart from what the class is made of."""
+    told = cls.namespace.get("__annotations__")
+    told = t.realize(told) if told is not None else None
+    values = [t.realize(value) for value in cls.namespace.values()]
+    if isinstance(told, DictVariable):
+        for _, annotation in told.items.values():
+            held = t.realize(annotation)
+            if isinstance(held, ObjectVariable) and any(held is value for value in values):
+                raise GraphBreak("class_body", "a field that is an annotation as well")
 
 
 def _tell_fields(t, cls: ClassVariable) -> None:

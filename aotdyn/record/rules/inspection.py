@@ -2,7 +2,7 @@
 
 import inspect
 from collections import OrderedDict
-from types import FunctionType
+from types import CellType, FunctionType
 
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
@@ -87,7 +87,8 @@ _SIGNATURES = ("__wrapped__", "__signature__", "_partialmethod", "__text_signatu
 
 
 def _parameters(function: FunctionVariable) -> dict[str, inspect.Parameter]:
-    return dict(inspect.signature(FunctionType(function.code, {})).parameters)
+    cells = tuple(CellType() for _ in function.code.co_freevars)
+    return dict(inspect.signature(FunctionType(function.code, {}, None, None, cells)).parameters)
 
 
 def _rely_on_code(t, function: FunctionVariable) -> None:

@@ -1,18 +1,20 @@
 """Objects of C from `functools`, `operator` and `itertools`: made, called and advanced by
 polyfills, rebuilt as what they are."""
 
+import bisect
 import collections
 import functools
 import heapq
 import itertools
 import operator
+import os
 
 from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
 from ..iteration import advance, iterate
-from ..operation import apply, call
-from ..polyfills import callables, heaps, iterators
+from ..operation import apply, call, call_method
+from ..polyfills import bisection, callables, heaps, iterators
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -204,11 +206,29 @@ def _heap(function, polyfill) -> None:
         return t.inline_live(polyfill, [heap, *args], {})
 
 
+def _bisection(function, polyfill) -> None:
+    @rule(function)
+    def bisected(t, *args, **kwargs):
+        return t.inline_live(polyfill, list(args), kwargs)
+
+
+for _name in ("bisect_left", "bisect_right", "insort_left", "insort_right"):
+    _bisection(getattr(bisect, _name), getattr(bisection, _name))
+
 for _function in (heapq.nsmallest, heapq.nlargest):
     _chosen(_function, getattr(heaps, _function.__name__))
 
 for _name in ("heappush", "heappop", "heapreplace", "heappushpop", "heapify"):
     _heap(getattr(heapq, _name), getattr(heaps, _name))
+
+
+@rule(os.fspath)
+def fspath(t, path):
+    if issubclass(path.type, str | bytes):
+        return path
+    if isinstance(path, ObjectVariable) and hasattr(path.type, "__fspath__"):
+        return call_method(t, path, "__fspath__", on_class=True)
+    return NotImplemented
 
 
 @rule(collections._count_elements)

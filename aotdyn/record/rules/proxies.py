@@ -2,7 +2,9 @@
 program makes; `dir()`, which lists namespaces."""
 
 import builtins
+import gc
 import operator
+from collections import OrderedDict, defaultdict
 from types import FunctionType, MappingProxyType, ModuleType
 
 from ...package.reference import Import
@@ -20,16 +22,20 @@ from ..variables import (
     Opaque,
     ProxyVariable,
 )
-from ..wrap import wraps
+from ..wrap import opaque, wraps
 from .instance_dicts import snapshot
 from .table import rule
 
+# Mappings that a proxy reads as C does.
+_DICTS = (dict, OrderedDict, defaultdict)
 _PROXY = Import("types", "MappingProxyType")
 
 
 @wraps(MappingProxyType)
 def _proxy(t, value: MappingProxyType, source):
     """One that came in: what it stands for is reached by the proxy only."""
+    if type(gc.get_referents(value)[0]) not in _DICTS:
+        return opaque(t, value, source)
     t.guard("TYPE", source, _PROXY)
     made = ProxyVariable(DictVariable({}, source, value), source)
     t.remember(value, made)
@@ -112,8 +118,8 @@ def vars_(t, self):
 def dir_(t, self=None):
     """The names in the namespaces that the lookup of an attribute goes through, sorted."""
     if self is None:
-        frame = t.frame
-        return _sorted(t, {name for name, value in frame.locals.items() if value is not None})
+        listed = t.realize(apply(t, locals, []))
+        return _sorted(t, set(listed.items))
     if isinstance(self, Known) and isinstance(self.value, type):
         if type(self.value).__dir__ is not type.__dir__:
             return NotImplemented
