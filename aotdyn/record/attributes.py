@@ -264,7 +264,7 @@ def class_attribute(t, self: ObjectVariable, name: str) -> Variable:
 def object_setattr(t, self, name, value):
     key = t.constant(name)
     setter = self.cls.__setattr__
-    if isinstance(setter, types.WrapperDescriptorType):
+    if isinstance(setter, types.WrapperDescriptorType) and setter.__name__ == "__setattr__":
         generic_setattr(t, self, key, value)
     elif setter is torch.nn.Module.__setattr__ and not is_foreign(setter):
         _module_setattr(t, self, key, value)
@@ -328,7 +328,7 @@ def object_delattr(t, self, name):
     deleter, _ = lookup(t, self.cls, "__delattr__")
     if isinstance(deleter, types.FunctionType) and not issubclass(self.cls, torch.nn.Module):
         call(t, class_attribute(t, self, "__delattr__"), [name])
-    elif not isinstance(self.cls.__delattr__, types.WrapperDescriptorType):
+    elif getattr(self.cls.__delattr__, "__name__", "") != "__delattr__":
         raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")
     else:
         generic_delattr(t, self, key)
@@ -378,11 +378,24 @@ def delete_own(t, self: ObjectVariable, name: str) -> None:
 
 @rule(object.__new__, Known)
 def object_new(t, self, *args, **kwargs):
-    return allocate(t, self.value)
+    cls = self.value
+    if (args or kwargs) and isinstance(cls, type):
+        if static_lookup(cls, "__new__")[1] is not object:
+            told = "object.__new__() takes exactly one argument (the type to instantiate)"
+            t.raise_exception(TypeError, told)
+        if static_lookup(cls, "__init__")[1] is object:
+            t.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
+    return allocate(t, cls)
 
 
 @rule(object.__init__, ObjectVariable)
 def object_init(t, self, *args, **kwargs):
+    if args or kwargs:
+        told = "takes exactly one argument (the instance to initialize)"
+        if static_lookup(self.type, "__init__")[1] is not object:
+            t.raise_exception(TypeError, f"object.__init__() {told}")
+        if static_lookup(self.type, "__new__")[1] is object:
+            t.raise_exception(TypeError, f"{self.type.__name__}.__init__() {told}")
     return Constant(None)
 
 

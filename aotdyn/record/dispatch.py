@@ -4,6 +4,7 @@ function calls for a class, and `__repr__` that tells of itself."""
 import dataclasses
 import functools
 import reprlib
+import weakref
 
 from .operation import call
 from .variables import Constant, FunctionVariable, Variable
@@ -24,9 +25,14 @@ def dispatch(t, function: FunctionVariable, kind: Variable) -> Variable:
     return registry.items[found][1]
 
 
-def is_dispatch(function: FunctionVariable) -> bool:
-    """Whether a function chooses an implementation of a single-dispatch function."""
-    return function.code is _DISPATCH
+def is_dispatch(t, function: FunctionVariable) -> bool:
+    """Whether a function chooses an implementation of a single-dispatch function, with a cache
+    that nobody else knows."""
+    if function.code is not _DISPATCH:
+        return False
+    cells = dict(zip(function.code.co_freevars, function.closure, strict=True))
+    cache = t.realize(t.realize(cells["dispatch_cache"]).content)
+    return cache.type is weakref.WeakKeyDictionary
 
 
 _RECURSIVE = {

@@ -235,7 +235,7 @@ def call_live(
         raise GraphBreak(reason, live.__qualname__)
     if args and _has_generated_new(live):
         return _named_tuple(t, t.constant(args[0]), args[1:], kwargs)
-    if len(args) == 1 and is_dispatch(function):
+    if len(args) == 1 and is_dispatch(t, function):
         return dispatch(t, function, args[0])
     if len(args) == 1 and is_recursive_repr(function):
         return recursive_repr(t, function, args[0])
@@ -359,9 +359,9 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
         made = t.realize(made)
         if not issubclass(made.type, cls):
             return made
-    if cls.__init__ is object.__init__:
+    if made.type.__init__ is object.__init__:
         if (args or kwargs) and cls.__new__ is object.__new__:
-            raise GraphBreak("bad_arguments", f"{cls.__qualname__}() takes no arguments")
+            t.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
         return made
     initialize(t, made, args, kwargs)
     return made

@@ -68,7 +68,8 @@ def importable(value: Any) -> Import | None:
         return _checked(Import("torch", f"ops.{value.name}"), value)
     if isinstance(value, ModuleType):
         # A module may call itself by another name than the one it is imported by.
-        names = (value.__name__, getattr(value.__spec__, "name", None))
+        spec = getattr(value, "__spec__", None)
+        names = (getattr(value, "__name__", None), getattr(spec, "name", None))
         found = [name for name in names if name and sys.modules.get(name) is value]
         return Import(found[0]) if found else None
     if isinstance(value, torch._ops.OpOverload):

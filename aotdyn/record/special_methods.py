@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from .members import static_lookup
 from .variables import ObjectVariable
 
 # operator -> (special method, its reflection or None)
@@ -68,16 +69,16 @@ def has_special(t, value: ObjectVariable, name: str) -> bool:
     """Whether the class of an object defines a special method itself (not `object`). One that is
     None counts: it is called, and cannot be, but for those in _ABSENT_AS_NONE. Guarded."""
     t.classes.lookup(value.type, name)
-    missing = getattr(object, name, _MISSING)
-    method = getattr(value.type, name, missing)
-    return method is not missing and not (method is None and name in _ABSENT_AS_NONE)
+    method, owner = static_lookup(value.type, name)
+    if owner is None or owner is object:
+        return False
+    return not (method is None and name in _ABSENT_AS_NONE)
 
 
-_MISSING = object()
 # Special methods that CPython takes as not there where they are None.
 _ABSENT_AS_NONE = {"__hash__", "__iter__", "__contains__", "__reversed__"}
 
 
 def is_refused(t, value: ObjectVariable, name: str) -> bool:
     """Whether the class of an object says of a special method that there is none."""
-    return getattr(value.type, name, _MISSING) is None
+    return static_lookup(value.type, name)[0] is None

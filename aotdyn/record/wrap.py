@@ -61,7 +61,7 @@ def wraps(*types_: type) -> Callable[[Callable], Callable]:
 
 def wrap(t, value: Any, source: Source) -> Variable:
     """The variable for a live value reached by `source`, with its guards."""
-    if _has_unhashable_class(value):
+    if _is_of_odd_class(value):
         return opaque(t, value, source)
     if not isinstance(source, Bound) and varies(t, value, source):
         t.guard("TYPE", source, t.references.to(type(value)))
@@ -75,11 +75,13 @@ def wrap(t, value: Any, source: Source) -> Variable:
     return opaque(t, value, source)
 
 
-def _has_unhashable_class(value: Any) -> bool:
-    """Whether a value is a class without a hash, or an object of one: tables and comparisons here
-    do not tell such classes apart."""
+def _is_of_odd_class(value: Any) -> bool:
+    """Whether a value is a class without a hash, which tables and comparisons here do not tell
+    apart, or an object of one; or a class that is still being made."""
     kind = type(value)
-    return type(kind).__hash__ is None or kind.__hash__ is None and issubclass(kind, type)
+    if issubclass(kind, type) and (kind.__hash__ is None or value.__mro__ is None):
+        return True
+    return type(kind).__hash__ is None
 
 
 def varies(t, value: Any, source: Source) -> bool:
@@ -357,6 +359,11 @@ def _named_tuple(t, value: tuple, source: Source) -> Variable:
 
 def wrap_object(t, value: Any, source: Source) -> Variable:
     """An instance of a Python class: its type is guarded, its attributes when they are used."""
+    if type(value).__dictoffset__:
+        own = object.__getattribute__(value, "__dict__")
+        if type(own) is dict and set(map(type, own)) - {str}:
+            # Keys that are no plain names may be compared by code.
+            return opaque(t, value, source)
     t.guard("TYPE", source, t.references.to(type(value)))
     variable = ObjectVariable(type(value), value, source)
     t.remember(value, variable)

@@ -1025,4 +1025,44 @@ def p_functions_of_made_classes_share_no_cells(x):
     return first.a is second.a, first == second, Made().a, x
 
 
+@program()
+def p_class_statements_that_are_refused(x):
+    told = []
+    try:
+
+        class WithCell:
+            __classcell__ = 42
+
+    except TypeError as error:
+        told.append(str(error))
+
+    class Plain:
+        pass
+
+    try:
+        del Plain.__qualname__
+    except TypeError as error:
+        told.append(str(error))
+    return told, x
+
+
+@program(breaks=None)
+def p_a_class_that_is_being_made(x):
+    seen = []
+
+    class Meta(type):
+        def mro(cls):
+            seen.append(cls.__mro__)
+            return type.mro(cls)
+
+    class Made(metaclass=Meta):
+        pass
+
+    return seen, Made.__mro__[1] is object, type("Made", (), {OddName("a"): x}).a is x
+
+
+class OddName(str):
+    pass
+
+
 test_agrees = program.test()

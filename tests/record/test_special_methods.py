@@ -3,6 +3,7 @@ from another one, and classes that tell another class than their own."""
 
 import collections
 import collections.abc
+import math
 
 import torch
 
@@ -221,6 +222,137 @@ def p_defaults_of_functions_are_set(x):
     found.append(f(1, c=1))
     f.__kwdefaults__ = None
     return x + 1, found, outcomes(lambda: f(1, c=1))
+
+
+class ByArgument:
+    def __new__(cls, arg):
+        if isinstance(arg, str):
+            return [1, 2, 3]
+        return object.__new__(Initialized if isinstance(arg, int) else cls)
+
+
+class Initialized(ByArgument):
+    def __init__(self, arg):
+        self.arg = arg
+
+
+@program()
+def p_new_decides_which_class_is_initialized(x):
+    made = [ByArgument("1"), Initialized("1"), Initialized(None).arg, ByArgument(1).arg]
+    return made, type(ByArgument(1)) is Initialized, x
+
+
+class Neither:
+    pass
+
+
+class OwnNew:
+    def __new__(cls, a, *args):
+        return object.__new__(cls, *args)
+
+
+class OwnInit:
+    def __init__(self, a, *args):
+        object.__init__(self, *args)
+
+
+class OwnBoth(OwnNew, OwnInit):
+    pass
+
+
+@program()
+def p_object_refuses_arguments(x):
+    told = []
+    for cls in (Neither, OwnNew, OwnInit, OwnBoth):
+        for args in ((), (1,), (1, 2)):
+            try:
+                told.append(type(cls(*args)) is cls)
+            except TypeError as error:
+                told.append(str(error))
+    return told, x
+
+
+class Slots(dict):
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+    __neg__ = dict.copy
+
+
+@program(breaks=None)
+def p_special_methods_of_other_names(x):
+    made = Slots()
+    made.y = x
+    before = dict(-made)
+    del made.y
+    return before, dict(made)
+
+
+class Bound:
+    def __get__(self, instance, owner):
+        return instance is None, owner.__name__
+
+
+class Above:
+    named = property(lambda self: "named")
+    bound = Bound()
+
+    def method(self):
+        return 1
+
+
+class Below(Above, dict):
+    @classmethod
+    def of_class(cls):
+        above = super()
+        return above.named is Above.named, above.method is Above.method, above.bound, above.get
+
+    def of_instance(self):
+        above = super()
+        return above.named, above.method(), above.bound, above.__class__, above.get("a")
+
+
+@program()
+def p_super_binds(x):
+    *found, get = Below.of_class()
+    return found, get is dict.get, Below().of_instance(), x
+
+
+class Raising:
+    def __get__(self, instance, owner):
+        raise ValueError("looked up")
+
+
+class Rounded:
+    __ceil__ = Raising()
+
+
+@program()
+def p_looking_for_a_method_runs_no_descriptor_twice(x):
+    try:
+        return math.ceil(Rounded()), x
+    except ValueError as error:
+        return str(error), x
+
+
+class OddKey:
+    def __hash__(self):
+        return hash("name")
+
+    def __eq__(self, other):
+        log.append("asked")
+        return False
+
+
+log = []
+ODD = Neither()
+ODD.__dict__[OddKey()] = 0
+Neither.name = 3
+
+
+@program(breaks=None)
+def p_attributes_with_odd_names(x):
+    del log[:]
+    return ODD.name, len(log), x
 
 
 test_agrees = program.test()

@@ -43,6 +43,8 @@ from .table import rule
 def super_getattr(t, self, name):
     key = t.constant(name)
     receiver = self.self_
+    if key == "__class__":
+        return Known(super, Bound(t.references.to(super)))
     is_class = isinstance(receiver, Known)
     start = receiver.value if is_class else receiver.type
     if is_class and not (isinstance(start, type) and issubclass(start, self.cls)):
@@ -54,24 +56,37 @@ def super_getattr(t, self, name):
     for base in mro[above:]:
         if key not in base.__dict__:
             continue
-        value = base.__dict__[key]
-        if isinstance(value, types.FunctionType):
-            function = member(t, base, key, value)
-            return function if is_class else MethodVariable(receiver, function)
-        if isinstance(value, classmethod):
-            function = function_of(t, value, base, base, key, "__func__")
-            return MethodVariable(Known(start, Bound(t.references.to(start))), function)
-        if is_property(value):
-            return call(t, function_of(t, value, base, base, key, "fget"), [receiver])
-        if isinstance(value, C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
-            return MethodVariable(receiver, Known(value, Bound(t.references.to(value))))
-        if isinstance(value, staticmethod):
-            return function_of(t, value, base, base, key, "__func__")
-        if isinstance(value, types.ClassMethodDescriptorType):
-            function = Known(value, Bound(t.references.to(value)))
-            return MethodVariable(Known(start, Bound(t.references.to(start))), function)
-        return member(t, base, key, value)
+        return _above(t, self, start, is_class, base, key)
     no_attribute(t, self, key)
+
+
+def _above(t, self: SuperVariable, start: type, is_class: bool, base: type, name: str) -> Variable:
+    """What a class holds that `super()` has come to, bound as by an instance of the class at which
+    the lookup started, or by that class itself."""
+    receiver = self.self_
+    cls = Known(start, Bound(t.references.to(start)))
+    value = base.__dict__[name]
+    if isinstance(value, types.FunctionType):
+        function = member(t, base, name, value)
+        return function if is_class else MethodVariable(receiver, function)
+    if isinstance(value, staticmethod):
+        return function_of(t, value, base, base, name, "__func__")
+    if isinstance(value, classmethod):
+        return MethodVariable(cls, function_of(t, value, base, base, name, "__func__"))
+    if isinstance(value, types.ClassMethodDescriptorType):
+        return MethodVariable(cls, Known(value, Bound(t.references.to(value))))
+    if is_property(value) and not is_class:
+        return call(t, function_of(t, value, base, base, name, "fget"), [receiver])
+    if isinstance(value, C_CALLABLES) and not isinstance(value, types.BuiltinFunctionType):
+        held = Known(value, Bound(t.references.to(value)))
+        return held if is_class else MethodVariable(receiver, held)
+    if isinstance(value, C_MEMBERS) and not is_class:
+        raise GraphBreak("attribute", f"super().{name}")
+    if isinstance(getattr(type(value), "__get__", None), types.FunctionType):
+        descriptor = member_raw(t, base, base, name, value)
+        args = [Constant(None) if is_class else receiver, cls]
+        return call_method(t, descriptor, "__get__", args, on_class=True)
+    return member(t, base, name, value)
 
 
 # -- modules and classes ------------------------------------------------------------

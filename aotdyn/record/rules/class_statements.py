@@ -62,15 +62,27 @@ def build_class(t, body, name, *bases, metaclass=None, **kwargs):
     frame.names = {}
     run_inlined(t, frame)
     names = frame.names
-    cell = names.pop("__classcell__", None)
+    cell = _class_cell(t, names)
     if resolved != tuple(base.value for base in given):
         names["__orig_bases__"] = t.new(TupleVariable(given))
     made = make_class(t, meta, t.constant(name), resolved, names)
-    if isinstance(cell, CellVariable):
+    if cell is not None:
         t.effects.set_cell(cell, made)
     for member in made.late:
         call_method(t, names[member], "__set_name__", [made, Constant(member)], on_class=True)
     return made
+
+
+def _class_cell(t, names: dict[str, Variable]) -> CellVariable | None:
+    """The cell by which methods know their class, taken from the namespace."""
+    cell = names.pop("__classcell__", None)
+    if cell is None:
+        return None
+    cell = t.realize(cell)
+    if not isinstance(cell, CellVariable):
+        told = f"__classcell__ must be a nonlocal cell, not {cell.type!r}"
+        t.raise_exception(TypeError, told)
+    return cell
 
 
 def _refuse(name: str) -> NoReturn:
@@ -125,8 +137,10 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
         _refuse("type(name, bases, namespace)")
     t.complete(members)
     names = {key: value for key, (_, value) in members.items.items()}
+    if not all(type(name) is str for name in names):
+        _refuse("a name in the namespace of a class")
     names.setdefault("__module__", Constant(t.frame.globals.get("__name__")))
-    cell = names.pop("__classcell__", None)
+    cell = _class_cell(t, names)
     given = [t.realize(base) for base in t.realize(bases).items]
     if _bases(t, given) != tuple(base.value for base in given):
         t.raise_exception(TypeError, "type() doesn't support MRO entry resolution; "
@@ -134,8 +148,8 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
     made = make_class(t, type, t.constant(name), _bases(t, given), names)
     if made.late:
         _refuse(f"type() with a {names[next(iter(made.late))].describe()}")
-    if cell is not None and isinstance(t.realize(cell), CellVariable):
-        t.effects.set_cell(t.realize(cell), made)
+    if cell is not None:
+        t.effects.set_cell(cell, made)
     return made
 
 
@@ -234,8 +248,8 @@ def delete_member(t, self, name):
     _changes(t, self, key)
     try:
         delattr(self.value, key)
-    except AttributeError as error:
-        t.raise_exception(AttributeError, *error.args)
+    except (AttributeError, TypeError) as error:
+        t.raise_exception(type(error), *error.args)
     self.steps.append(("delete", key, None))
     return NONE
 

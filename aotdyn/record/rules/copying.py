@@ -48,11 +48,18 @@ def reduce_ex(t, self, protocol):
         t.classes.lookup(cls, name)
     if cls.__reduce__ is not object.__reduce__:
         return call_method(t, self, "__reduce__")
-    if t.constant(protocol) < 2 or hasattr(cls, "__getnewargs_ex__"):
+    number = t.constant(protocol)
+    if not isinstance(number, int):
+        return NotImplemented
+    if number < 2 or hasattr(cls, "__getnewargs_ex__"):
         raise GraphBreak("unknown_operation", f"{cls.__qualname__}.__reduce_ex__")
     given = []
     if hasattr(cls, "__getnewargs__"):
-        given = iterate(t, call_method(t, self, "__getnewargs__"))
+        told = t.realize(call_method(t, self, "__getnewargs__"))
+        if not issubclass(told.type, tuple):
+            name = told.type.__name__
+            t.raise_exception(TypeError, f"__getnewargs__ should return a tuple, not {name!r}")
+        given = iterate(t, told)
     items = pairs = NONE
     if isinstance(self, SequenceObject) and self.base is list:
         items = apply(t, iter, [self])
