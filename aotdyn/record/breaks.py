@@ -9,9 +9,10 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodDescriptorType
 from typing import Any
 
+from ..markers import is_disabled
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
 from ..policy import looks_for_callers, sees_lifetimes
@@ -29,6 +30,7 @@ from .variables import (
     Null,
     ObjectVariable,
     Opaque,
+    TensorVariable,
     Variable,
 )
 from .write_back import write_effects
@@ -86,7 +88,29 @@ class Ending:
         everything: it may look at all local variables.
         """
         values, point = self.continuation(self.ins.start, operands, everything, kind=STEP)
-        return self.run(self.w.runtime("run_plain"), self.w.ref(EntryAt(point)), f"({values})")
+        entry = self.w.ref(EntryAt(point))
+        if self._starts_no_entries(operands):
+            return self.run(f"{entry}.plain", values.removesuffix(", "))
+        return self.run(self.w.runtime("run_plain"), entry, f"({values})")
+
+    def _starts_no_entries(self, operands: list[Variable | str]) -> bool:
+        """Whether no frame that the instruction starts could be an entry: the hook may stay off."""
+        values = [v.known if isinstance(v, Lazy) else v for v in operands]
+        if self.ins.opname.startswith(("POP_JUMP", "JUMP_IF", "UNARY_NOT")):
+            return isinstance(values[-1], TensorVariable)
+        if self.ins.opname != "CALL":
+            return False
+        callee = next((v for v in values if not isinstance(v, Null)), None)
+        if isinstance(callee, FunctionVariable):
+            return callee.live is not None and is_disabled(callee.live)
+        # A method of C: what it is given is made of tensors and plain values.
+        function = callee.function if isinstance(callee, MethodVariable) else None
+        return (
+            isinstance(function, Known)
+            and isinstance(function.value, MethodDescriptorType)
+            and all(isinstance(v, Null | TensorVariable | Constant) for v in
+                    (callee.self_, *(v for v in values if v is not callee)))
+        )  # fmt: skip
 
     def run(self, function: str, *args: str) -> str:
         """A call, made while what the frame handles is being handled."""

@@ -8,7 +8,7 @@ from typing import Any
 from ..package.point import Point
 from ..package.variant import EntryKey, code_hash
 from . import misses
-from .cpython import native
+from .cpython import internal, native
 from .hook import hookless, pass_over
 from .link import Linked
 from .support import Continue
@@ -17,17 +17,22 @@ from .support import Continue
 retired: list[tuple[EntryKey, int, int]] = []
 
 
+# What an entry without variants tries.
+_NONE = internal(lambda *values: None), internal(lambda inputs, *values: None)
+
+
 class Entry:
     """A code object that can be entered at a point.
 
-    variants: (check, body) pairs in the order in which they are tried. linked: the same with
-    their data. skipped: the reason for which it always runs as plain Python, "" if it does not.
+    first: the check and body that are tried first. variants: those of all variants, in the order
+    in which they are tried. linked: the same with their data, the newest first. skipped: the reason
+    for which it always runs as plain Python, "" if it does not.
     """
 
     __slots__ = (
-        "code", "globals", "point", "settings", "variants", "linked", "skipped", "history",
-        "generation", "hits", "missed", "_plain", "_key", "parent", "children", "asked_for",
-        "pending", "dropped",
+        "code", "globals", "point", "settings", "first", "variants", "late", "linked", "skipped",
+        "history", "generation", "hits", "missed", "_plain", "_key", "parent", "children",
+        "asked_for", "pending", "dropped",
     )  # fmt: skip
 
     def __init__(
@@ -37,7 +42,9 @@ class Entry:
         self.globals = globals_
         self.settings = settings
         self.point = point
+        self.first: tuple[Callable, Callable] = _NONE
         self.variants: tuple[tuple[Callable, Callable], ...] = ()
+        self.late: dict[Callable, int] = {}
         self.linked: list[Linked] = []
         self.skipped = ""
         self.history: Any = None
@@ -91,7 +98,38 @@ class Entry:
 
     def refresh(self) -> None:
         """Takes over what has changed in a linked variant."""
-        self.variants = tuple((each.check, each.body) for each in self.linked)
+        self._order([(each.check, each.body) for each in self.linked])
+
+    def forget(self) -> None:
+        """Has no variants from now on."""
+        self.linked, self.dropped = [], 0
+        self.refresh()
+
+    def covering(self, values: tuple, behind: int = 0) -> tuple[tuple, Callable] | None:
+        """The graph's inputs and the body of the variant that covers a call, of those behind the
+        first few; None if none does."""
+        for check, body in self.variants[behind:]:
+            inputs = check(*values)
+            if inputs is not None:
+                self._prefer(check)
+                return inputs, body
+        return None
+
+    def _prefer(self, check: Callable) -> None:
+        """A variant that has served some calls after others had been tried comes first: in a loop
+        it serves the next turns too."""
+        self.late[check] = count = self.late.get(check, 0) + 1
+        if count >= _LATE:
+            self._order(sorted(self.variants, key=lambda pair: pair[0] is not check))
+
+    def _order(self, variants: list[tuple]) -> None:
+        self.variants = tuple(variants)
+        self.first = variants[0] if variants else _NONE
+        self.late = {}
+
+
+# So many calls are served by a later variant before it is tried first.
+_LATE = 4
 
 
 @hookless
@@ -102,11 +140,10 @@ def dispatch(entry: Entry, values: tuple) -> Any:
     keep itself, and all of them, alive.
     """
     while True:
-        for check, body in entry.variants:  # noqa: B007 - body is used behind the loop
-            inputs = check(*values)
-            if inputs is not None:
-                entry.hits += 1
-                break
+        check, body = entry.first
+        inputs = check(*values)
+        if inputs is not None:
+            entry.hits += 1
         else:
             found = misses.handle(entry, values)
             if found is None:

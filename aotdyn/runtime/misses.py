@@ -30,11 +30,12 @@ _tracing = threading.RLock()
 
 
 def handle(entry, values: tuple) -> tuple[tuple, Callable] | None:
-    """The graph's inputs and the body for a call that missed; None: run it as plain Python.
+    """The graph's inputs and the body for a call that the first variant does not cover; None: run
+    it as plain Python.
 
     Raises Miss if misses are forbidden, Unsupported if the graph breaks under `fullgraph`.
     """
-    found = _from_packages(entry, values)
+    found = entry.covering(values, behind=1) or _from_packages(entry, values)
     if found is not None:
         entry.hits += 1
         return found
@@ -67,14 +68,6 @@ def _forbidden(entry, miss: Miss) -> tuple[tuple, Callable] | None:
     )
 
 
-def _covering(entry, values: tuple) -> tuple[tuple, Callable] | None:
-    for check, body in entry.variants:
-        inputs = check(*values)
-        if inputs is not None:
-            return inputs, body
-    return None
-
-
 def _from_packages(entry, values: tuple) -> tuple[tuple, Callable] | None:
     """Links variants that open packages have for an entry, until one covers the call.
 
@@ -100,7 +93,7 @@ def _from_packages(entry, values: tuple) -> tuple[tuple, Callable] | None:
                 body: Any = linked.body
                 return inputs, body
     # Another thread may have linked the right one meanwhile.
-    return _covering(entry, values)
+    return entry.covering(values)
 
 
 def _offered(entry) -> list[tuple]:
@@ -174,7 +167,7 @@ def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
 
     with _tracing:
         # Another thread may have traced the same meanwhile.
-        found = _covering(entry, values)
+        found = entry.covering(values)
         if found is not None:
             return found
         if len(entry.linked) + entry.dropped >= RECOMPILE_LIMIT:

@@ -154,7 +154,7 @@ def reset() -> None:
     """Forgets all variants and histories; compiled callables start over."""
     for settings in all_settings():
         for entry in settings.entries():
-            entry.variants, entry.linked, entry.dropped = (), [], 0
+            entry.forget()
             entry.skipped, entry.history, entry.generation = "", None, -1
 
 
