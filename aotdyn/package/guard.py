@@ -212,6 +212,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "NONEMPTY": _nonempty,
     "UNSET": _unset,
     "LEFT": _left(">="),
+    "LEFT_MOST": _left("<="),
     "ENDS": _left("=="),
     "SAME": _same,
     "DISTINCT": _distinct,

@@ -1,13 +1,24 @@
-"""What is ahead of iterators of C over sequences: variants are guarded by it, and read it, without
-advancing them."""
+"""What is ahead of iterators of C over sequences and tables: variants are guarded by it, and read
+it, without advancing them."""
 
+import gc
 from typing import Any
 
 # Types of iterators that tell what they run over, and where they are.
-OVER_SEQUENCES = tuple(
-    type(each) for each in (iter([]), iter(()), iter(range(0)), reversed([]))
-)  # fmt: skip
+OVER_SEQUENCES = tuple(type(each) for each in (iter([]), iter(()), iter(range(0)), reversed([])))
 _BACKWARDS = type(reversed([]))
+
+# Types of iterators that only tell all that they have left.
+OVER_TABLES = tuple(
+    type(each) for each in (iter({}), iter({}.values()), iter({}.items()), iter(set()))
+)  # fmt: skip
+
+
+def over(iterator: Any) -> Any:
+    """What one of these iterators runs over; None where a table has no more to give."""
+    if type(iterator) in OVER_TABLES:
+        return next(iter(gc.get_referents(iterator)), None)
+    return iterator.__reduce__()[1][0]
 
 
 def ahead(iterator: Any, index: int) -> Any:

@@ -24,6 +24,7 @@ from .source import (
     Derived,
     Item,
     Local,
+    Over,
     OwnDict,
     Referent,
     ReferredItem,
@@ -67,6 +68,7 @@ RECORDS: dict[str, type] = {
     "context_value": ContextValue,
     "called": Called,
     "ahead": Ahead,
+    "over": Over,
     # guards
     "guard": Guard,
     # graphs

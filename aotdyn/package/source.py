@@ -204,8 +204,16 @@ class ValueAt(Derived):
 
 
 @node
+class Over(Derived):
+    """What an iterator of C over a sequence or a table runs over."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Runtime('over'))}({base})"
+
+
+@node
 class Ahead(Derived):
-    """What an iterator of C over a sequence will give after so many other values."""
+    """What an iterator of C over a sequence or a table will give after so many other values."""
 
     index: int
 

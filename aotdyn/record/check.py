@@ -13,6 +13,7 @@ from ..package.source import (
     Contents,
     Item,
     Local,
+    Over,
     OwnDict,
     Referent,
     Source,
@@ -24,7 +25,7 @@ from .naming import Names
 from .unchanged import Unchanged, above, own_dict_of, unchanged
 
 # Paths that are bound to a name when several guards share them.
-_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead
+_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead | Over
 
 _DICT = Import("builtins", "dict")
 

@@ -5,6 +5,7 @@ from types import ClassMethodDescriptorType, FunctionType
 from typing import Any
 
 from ..package.reference import Import
+from .attributes import own_dict_of
 from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attributes
 from .references import LITERALS, composition
 from .signals import GraphBreak
@@ -31,6 +32,7 @@ from .variables import (
     Null,
     ObjectVariable,
     OpenRange,
+    OwnItems,
     RangeVariable,
     SequenceIterator,
     SetVariable,
@@ -171,8 +173,18 @@ def _require_unchanged(w: BodyWriter, v: Variable) -> None:
     """What an iterator runs over must not be written back after the iterator is made: it would
     have begun with the old contents."""
     of = getattr(v.of, "of", v.of)
+    if isinstance(of, OwnItems):
+        _require_same_attributes(of, v)
     if id(of) in w.t.effects.changed:
         raise GraphBreak("reconstruct", "an iterator over what was changed", v.origin)
+
+
+def _require_same_attributes(of: OwnItems, v: FixedIterator) -> None:
+    """An iterator over an object's attributes is made before these are written back."""
+    names = v.values[:: -1 if v.backwards else 1]
+    owner = of.owner.owner
+    if [*of.items] != names or owner.live is not None and [*own_dict_of(owner)] != names:
+        raise GraphBreak("reconstruct", "an iterator over attributes that were changed", v.origin)
 
 
 @rebuilds(SequenceIterator)

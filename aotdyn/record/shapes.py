@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 import torch
@@ -50,6 +50,12 @@ class ShapeSource(TorchSource):
         return GuardSource.LOCAL
 
 
+class _Length(NamedTuple):
+    """What the length of an iterator is known by."""
+
+    of: Source
+
+
 @dataclass
 class History:
     """What an entry has seen at each source, from one trace to the next.
@@ -71,6 +77,8 @@ class History:
                 self.float_is_dynamic(guard.source, guard.expected)
             elif guard.kind == "TYPE" and guard.expected == Import("builtins", "int"):
                 self.dynamic.add(guard.source)
+            elif guard.kind == "ENDS":
+                self.note_length(guard.source, guard.expected)
             elif guard.kind == "TENSORS":
                 for source, meta in zip(*guard.expected, strict=True):
                     self._learn_sizes(source, meta.size)
@@ -94,12 +102,21 @@ class History:
         found.add(value.hex())
         return len(found) > 2
 
-    def differs(self, source: Source, value: Any) -> bool:
+    def differs(self, source: Any, value: Any) -> bool:
         """Notes a value that is not a number; whether it has differed from an earlier one."""
         before = self.seen.setdefault(source, value)
         if before is not value and (type(before) is not type(value) or before != value):
             self.dynamic.add(source)
         return source in self.dynamic
+
+    def note_length(self, source: Source, length: int) -> None:
+        """Notes how many values an iterator has given to the end, if it has given any."""
+        if length:
+            self.differs(_Length(source), length)
+
+    def length_differs(self, source: Source) -> bool:
+        """Whether an iterator has given various numbers of values to the end."""
+        return _Length(source) in self.dynamic
 
     def dynamic_sizes(self, source: Source, sizes: tuple[int, ...]) -> list[bool]:
         """Notes a tensor's sizes; which of them have differed from earlier ones."""

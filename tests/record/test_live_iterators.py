@@ -47,6 +47,66 @@ def p_backwards(x, values):
     return x
 
 
+@program((X, {"a": 1, "b": 2}, []), (X, {"a": 1, "b": 3, "c": 4}, []), (X, {}, []), breaks=None)
+def p_items_of_a_dict(x, table, log):
+    for name, value in table.items():
+        x = x * value
+        note(log, name)
+        x = x + 1
+    for count, name in enumerate(table):
+        note(log, name)
+        x = x + count + len(name)
+    return x, [value + note(log, 0) for value in table.values()]
+
+
+@program((X, {1, 2, 3}, []), breaks=None)
+def p_members_of_a_set(x, members, log):
+    for member in members:
+        x = x * member
+        note(log, member)
+    return x
+
+
+@program((X, {i: i for i in range(100)}, []), breaks=None)
+def p_items_of_a_large_dict(x, table, log):
+    for name in table:
+        x = x + name
+        note(log, name)
+    return x
+
+
+@program((X, {"a": 1, "b": 2}, []), breaks=None)
+def p_a_dict_that_changes(x, table, log):
+    try:
+        for name, value in table.items():
+            x = x * value
+            note(log, (name, value))
+            table["b"] = 7
+            if value == 7:
+                table["c"] = 3
+    except RuntimeError as error:
+        return str(error), log
+    return x, log
+
+
+class Holder:
+    def __init__(self):
+        self.a, self.b = 1, 2
+
+
+@program((X, Holder(), Holder(), []), breaks=None)
+def p_attributes_that_change(x, settings, other, log):
+    for name in vars(settings):
+        note(log, name)
+        other.a = x
+        settings.b = settings.b + 1
+        log.append(settings.b)
+    for name, value in vars(settings).items():
+        note(log, (name, value))
+        settings.b = 9
+    return x + 1, settings.b, other.a, log
+
+
 @program((X, enumerate([X, X + 1], 5)), (X, enumerate([X, X + 1, X + 2])))
 def p_enumerated(x, values):
     for count, value in values:

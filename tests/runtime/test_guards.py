@@ -17,6 +17,7 @@ from aotdyn.package.guard import KINDS, Guard
 from aotdyn.package.reference import ClassFacts, ClassLike, Import, Made, TensorMeta, class_name
 from aotdyn.package.schema import decode_record, encode_record
 from aotdyn.package.source import (
+    Ahead,
     Attribute,
     Bound,
     Called,
@@ -24,6 +25,7 @@ from aotdyn.package.source import (
     ContextValue,
     Item,
     Local,
+    Over,
     OwnDict,
     Referent,
     ReferredItem,
@@ -45,6 +47,16 @@ from aotdyn.runtime.settings import Settings
 
 HERE = __name__
 V, W = Local("v"), Local("w")
+
+
+LISTED, TABLE = [1, 2], {1: 2}
+
+
+def advanced(values):
+    """An iterator that has given one value."""
+    iterator = iter(values)
+    next(iterator)
+    return iterator
 
 
 class Color(enum.Enum):
@@ -214,6 +226,14 @@ ROWS: list[tuple[Guard, list, list]] = [
      [module(), module(lambda m: m.register_forward_hook(PREHOOK)),
       module(lambda m: m.register_forward_pre_hook(PREHOOK, with_kwargs=True)),
       module(lambda m: [m.register_forward_pre_hook(PREHOOK) for _ in range(2)])]),
+    (Guard("LEFT", V, 2), [iter([1, 2]), iter(range(3))], [iter([1]), iter(()), 5]),
+    (Guard("LEFT_MOST", V, 2), [iter({}), iter({1: 1, 2: 2})], [iter({1, 2, 3})]),
+    (Guard("ENDS", V, 1), [iter([1]), advanced([1, 2])], [iter([]), iter((1, 2))]),
+    (Guard("EQUALS", Ahead(V, 1), 5), [iter([1, 5]), advanced((1, 2, 5)), iter({1: 2, 5: 6})],
+     [iter([5]), iter([5, 6]), advanced([1, 5, 2])]),
+    (Guard("EQUALS", Ahead(V, 1), 5), [reversed([5, 1])], [reversed([5]), reversed([5, 1, 2])]),
+    (Guard("SAME", Over(V), W), [(iter(LISTED), LISTED), (iter(TABLE.items()), TABLE)],
+     [(iter([1]), LISTED), (iter({}), {})]),
     (Guard("UNSET", V), [ContextVar("free")], [SET]),
     # sources
     (Guard("EQUALS", ContextValue(V), 4), [SET], [ContextVar("free"), ContextVar("d", default=4)]),

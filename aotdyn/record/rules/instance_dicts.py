@@ -2,6 +2,7 @@
 
 import builtins
 import operator
+from collections.abc import Callable
 
 from ..attributes import delete_own, own_attribute, own_dict_of, own_dict_source
 from ..keys import key_of
@@ -13,6 +14,7 @@ from ..variables import (
     DictVariable,
     InstanceDict,
     ObjectVariable,
+    OwnItems,
     Variable,
 )
 from .mappings import pairs_of
@@ -113,15 +115,21 @@ def update(t, self, other=None, **kwargs):
     return NONE
 
 
-def _on_snapshot(operation) -> None:
+def own_items(t, self: InstanceDict) -> OwnItems:
+    """The attributes as they are each time that they are looked at."""
+    return t.new(OwnItems(self, lambda: snapshot(t, self).items))
+
+
+def _on_items(operation, of: Callable) -> None:
     @rule(operation, InstanceDict)
     def delegated(t, self, *args):
-        return apply(t, operation, [snapshot(t, self), *args])
+        return apply(t, operation, [of(t, self), *args])
 
 
-for _operation in (dict.keys, dict.values, dict.items, dict.copy, iter, len, bool, operator.eq,
-                   operator.ne, operator.or_):  # fmt: skip
-    _on_snapshot(_operation)
+for _operation in (dict.copy, len, bool, operator.eq, operator.ne, operator.or_):
+    _on_items(_operation, snapshot)
+for _operation in (dict.keys, dict.values, dict.items, iter, reversed):
+    _on_items(_operation, own_items)
 
 
 @rule(builtins.vars, ObjectVariable)

@@ -27,6 +27,7 @@ from ..variables import (
     MapVariable,
     ObjectVariable,
     OpenRange,
+    OwnItems,
     RangeVariable,
     Sequence,
     SequenceIterator,
@@ -246,6 +247,10 @@ def advance_fixed(t, self):
 def _require_unmoved(self: FixedIterator, table: DictVariable | SetVariable) -> None:
     """Where the entries of a table are decides what its iterators see when others take the place
     of those that have been removed."""
+    if isinstance(table, OwnItems):
+        if [*table.items][:: -1 if self.backwards else 1] != self.values:
+            raise GraphBreak("mutation", "attributes change as they are iterated", self.origin)
+        return
     if isinstance(table, SetVariable):
         if self.members is not table.items:
             raise GraphBreak("mutation", "a set changes as it is iterated", self.origin)

@@ -5,18 +5,22 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from ...package.iterators import OVER_SEQUENCES, ahead
-from ...package.source import Ahead, Attribute, Called, Item, Source
+from ...package.iterators import OVER_SEQUENCES, OVER_TABLES, ahead, over
+from ...package.source import Ahead, Attribute, Called, Item, Over, Source
+from ..attributes import has_own_dict, own_dict_of, own_dict_source
 from ..body import BodyWriter
 from ..operation import apply
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
+    DictVariable,
     ListVariable,
     LiveEnumerate,
     LiveIterator,
     LiveZip,
+    ObjectVariable,
     Opaque,
+    SetVariable,
     TupleVariable,
     Variable,
 )
@@ -25,17 +29,20 @@ from ..write_back import EFFECTS
 from .table import advances
 
 _RANGES = type(iter(range(0)))
+_OVER_LISTS = (type(iter([])), type(reversed([])))
 
 # -- what comes in ------------------------------------------------------------
 
 
-@wraps(*OVER_SEQUENCES, enumerate, zip)
+@wraps(*OVER_SEQUENCES, *OVER_TABLES, enumerate, zip)
 def wrap_iterator(t, value: Any, source: Source) -> Variable:
     t.guard("TYPE", source, t.references.to(type(value)))
     # How much is left decides how far a trace goes: where that has differed too often each step
     # is one of its own.
     if t.entry.crowded or not _is_followed(value):
         return Opaque(value, source)
+    if type(value) in OVER_TABLES:
+        t.guard("LEFT_MOST", source, _MOST)
     made = _WRAPPED.get(type(value), LiveIterator)(*_wrapped(t, value, source))
     t.remember(value, made)
     return made
@@ -45,13 +52,19 @@ _WRAPPED: dict[type, type[LiveIterator]] = {enumerate: LiveEnumerate, zip: LiveZ
 
 
 def _is_followed(value: Any) -> bool:
-    """Whether an iterator, and all within it, is over sequences."""
+    """Whether an iterator, and all within it, is over sequences and small tables."""
     kind = type(value)
     if kind is enumerate:
         return _is_followed(value.__reduce__()[1][0])
     if kind is zip:
         return all(map(_is_followed, value.__reduce__()[1]))
+    if kind in OVER_TABLES:
+        return value.__length_hint__() <= _MOST
     return kind in OVER_SEQUENCES
+
+
+# To look ahead in a table takes as long as all that is left of it.
+_MOST = 64
 
 
 def _wrapped(t, value: Any, source: Source) -> Iterator[Any]:
@@ -102,7 +115,12 @@ def _next_of_sequence(t, self: LiveIterator) -> Variable | None:
         return None
     _require_unchanged(t, self)
     index = self.taken
+    history = t.shapes.history
+    if index and history.length_differs(self.source):
+        # One step serves every length.
+        raise GraphBreak("live_iterator", f"a {self.describe()} of which more or less is left")
     if self.live.__length_hint__() <= index:
+        history.note_length(self.source, index)
         t.guard_more("ENDS", self.source, index, ("LEFT", index))
         self.ended = True
         return None
@@ -111,25 +129,33 @@ def _next_of_sequence(t, self: LiveIterator) -> Variable | None:
     if type(self.live) is not _RANGES or not index:
         return t.lazy(ahead(self.live, index), Ahead(self.source, index))
     first = t.lazy(ahead(self.live, 0), Ahead(self.source, 0))
-    over = self.live.__reduce__()[1][0]
-    step = Attribute(Item(_parts(self.source), 0), "step")
-    t.guard("EQUALS", step, over.step)
-    return apply(t, operator.add, [first, Constant(index * over.step)])
+    step = over(self.live).step
+    t.guard("EQUALS", Attribute(Over(self.source), "step"), step)
+    return apply(t, operator.add, [first, Constant(index * step)])
 
 
 def _require_unchanged(t, self: LiveIterator) -> None:
-    """What the frame has done to a list is not in it yet when the next values are looked up.
+    """What the frame has done to a list or a table is not in it yet when the next values are looked
+    up.
 
-    Raises GraphBreak for an iterator over such a list; guards that it is over no other.
+    Raises GraphBreak for an iterator over such a one; guards that it is over no other.
     """
-    over = self.live.__reduce__()[1][0]
-    if type(over) is not list:
+    table = type(self.live) in OVER_TABLES
+    if not table and type(self.live) not in _OVER_LISTS:
         return
+    what = over(self.live)
     for changed in list(t.effects.changed.values()):
-        if isinstance(changed, ListVariable):
-            if t.remembered_as(over) is changed:
-                raise GraphBreak("live_iterator", "an iterator over a list that was changed")
-            t.guard("DISTINCT", Item(_parts(self.source), 0), changed.source)
+        source = changed.source
+        if table and isinstance(changed, ObjectVariable) and has_own_dict(changed.cls):
+            is_over = own_dict_of(changed) is what
+            source = own_dict_source(changed)
+        elif isinstance(changed, ListVariable | DictVariable | SetVariable):
+            is_over = t.remembered_as(what) is changed
+        else:
+            continue
+        if is_over:
+            raise GraphBreak("live_iterator", f"{self.describe()} over what was changed")
+        t.guard("DISTINCT", source, Over(self.source))
 
 
 def _next_of_enumerate(t, self: LiveEnumerate) -> Variable | None:

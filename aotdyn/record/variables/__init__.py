@@ -35,7 +35,7 @@ from .iterators import (
     SequenceIterator,
     ZipVariable,
 )
-from .mappings import IdentityVariable, InstanceDict, MappingObject, ProxyVariable
+from .mappings import IdentityVariable, InstanceDict, MappingObject, OwnItems, ProxyVariable
 from .objects import DELETED, ExceptionVariable, GroupVariable, HandledVariable, ObjectVariable
 from .tensor import Symbolic, TensorVariable
 
@@ -71,6 +71,7 @@ __all__ = [
     "MethodVariable",
     "Null",
     "ObjectVariable",
+    "OwnItems",
     "Opaque",
     "OpenRange",
     "ProxyVariable",

@@ -1,5 +1,6 @@
 """Instances of dict subclasses, and the own dictionary of an object."""
 
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -62,6 +63,27 @@ class InstanceDict(Variable):
 
     def describe(self) -> str:
         return f"{self.owner.cls.__qualname__}.__dict__"
+
+
+class OwnItems(DictVariable):
+    """What an `InstanceDict` holds, as the table under its views and iterators: as it is each time
+    that it is looked at. look: () -> its items."""
+
+    __slots__ = ("look",)
+
+    def __init__(self, owner: InstanceDict, look: Callable[[], dict]):
+        self.look = look
+        super().__init__({})
+        self.owner = owner
+        self.complete = True
+
+    @property
+    def items(self) -> dict:  # type: ignore[override]
+        return self.look()
+
+    @items.setter
+    def items(self, items: dict) -> None:
+        """There is nothing to set: attributes are set on the object."""
 
 
 class ProxyVariable(Variable):
