@@ -44,12 +44,14 @@ class Namespaces:
             found = dict_item(self.t, held, name)
             if found is not None:
                 return found
+        if mapping is None:
+            self.t.guard("LACKS", source, name)
         if name not in scope or isinstance(held, DictVariable):
+            if scope is vars(builtins):
+                self.t.guard("LACKS", _BUILTINS, name)
             unbound_name(self.t, name, f"name {name!r} is not defined")
         if scope is not vars(builtins):
             raise GraphBreak("no_source", f"builtins of its own for {name}")
-        if mapping is None:
-            self.t.guard("LACKS", source, name)
         return self.t.lazy(scope[name], Item(_BUILTINS, name))
 
     def store_global(self, frame: Frame, name: str, value: Variable) -> None:

@@ -2,13 +2,17 @@
 served from a package; never a stale answer.
 """
 
+import builtins
 import collections
 import copy
 import dataclasses
 import enum
 import functools
+import gc
+import os
 import sys
 import types
+import weakref
 
 import pytest
 import torch
@@ -1673,6 +1677,159 @@ def name_of_a_global_class_and_function(mp):
     mp.setattr(helper, "__name__", "helps")
     yield
     mp.setattr(Told, "__module__", "elsewhere")
+    yield
+
+
+# -- the process, and what it holds ------------------------------------------------------------
+
+
+@case
+def global_that_is_missing(mp):
+    def fn(x):
+        try:
+            return x * MISSING  # noqa: F821
+        except NameError:
+            return x * 9
+
+    yield fn, (X,)
+    mp.setitem(globals(), "MISSING", 4)
+    yield
+    mp.delitem(globals(), "MISSING")
+    yield
+    mp.setattr(builtins, "MISSING", 5, raising=False)
+    yield
+
+
+@case
+def missing_key_answered_by_the_class(mp):
+    class Table(dict):
+        pass
+
+    table = Table(a=1)
+
+    def fn(x):
+        try:
+            return x * table["b"]
+        except KeyError:
+            return x * 9
+
+    yield fn, (X,)
+    Table.__missing__ = lambda self, key: 4
+    yield
+
+
+@case
+def environment(mp):
+    def fn(x):
+        return x * int(os.environ.get("OF_A_TEST", "3")) + ("OF_A_TEST" in os.environ)
+
+    yield fn, (X,)
+    mp.setenv("OF_A_TEST", "5")
+    yield
+
+
+@case
+def number_of_threads(mp):
+    before = torch.get_num_threads()
+    yield (lambda x: x * torch.get_num_threads()), (X,)
+    try:
+        torch.set_num_threads(before + 1)
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@case
+def arguments_of_the_process(mp):
+    yield (lambda x: x * len(sys.argv)), (X,)
+    mp.setattr(sys, "argv", list("abcdefg"))
+    yield
+
+
+@case
+def settings_of_backends(mp):
+    def fn(x):
+        return x * torch.backends.cudnn.benchmark + (
+            torch.get_float32_matmul_precision() == "high"
+        )
+
+    yield fn, (X,)
+    mp.setattr(torch.backends.cudnn, "benchmark", True)
+    yield
+    try:
+        torch.set_float32_matmul_precision("high")
+        yield
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@case
+def tensor_of_a_closure_in_place(mp):
+    w = torch.ones(6)
+    yield (lambda x: x * w.numel() + w.dim() + w.stride(-1)), (X,)
+    w.resize_(4)
+    yield
+    w.resize_(2, 3)
+    yield
+    w.t_()
+    yield
+    w.data = torch.ones(2)
+    yield
+    w.data = torch.ones(2, dtype=torch.float64)
+    yield
+    w.requires_grad_()
+    yield
+
+
+@case
+def conjugate_and_sparse(mp):
+    held = [torch.eye(3, dtype=torch.complex64) * 1j]
+    yield (lambda x: held[0] @ x.to(torch.complex64)), (X,)
+    held[0] = held[0].conj()
+    yield
+    held[0] = torch.eye(3, dtype=torch.complex64).to_sparse()
+    yield
+
+
+@case
+def parametrization(mp):
+    class Twice(nn.Module):
+        def forward(self, w):
+            return w * 2
+
+    m = nn.Linear(3, 3)
+    yield (lambda x: m(x)), (X,)
+    nn.utils.parametrize.register_parametrization(m, "weight", Twice())
+    yield
+
+
+@case
+def buffers_and_state(mp):
+    m = nn.Linear(3, 3)
+    yield (lambda x: m(x) * len(list(m.buffers())) + len(m.state_dict())), (X,)
+    m.register_buffer("one", torch.ones(1), persistent=False)
+    yield
+    m.register_buffer("two", torch.ones(1))
+    yield
+
+
+@case
+def end_of_what_is_referred_to(mp):
+    class Thing:
+        size = 3
+
+    held = [Thing()]
+    reference = weakref.ref(held[0])
+
+    def fn(x):
+        thing = reference()
+        return x * (9 if thing is None else thing.size)
+
+    yield fn, (X,)
+    held[0].size = 4
+    yield
+    held.clear()
+    gc.collect()
     yield
 
 

@@ -71,6 +71,7 @@ def getitem(t, self, key):
     found = _item(t, self, key)
     if found is not None:
         return found
+    t.classes.lookup(self.cls, "__missing__")
     if getattr(self.cls, "__missing__", None) is not None:
         return call_method(t, self, "__missing__", [key], on_class=True)
     return apply(t, operator.getitem, [self.contents, key])

@@ -31,7 +31,7 @@ _METADATA = {
     "dtype", "device", "layout", "ndim", "requires_grad", "is_cuda", "is_cpu", "is_sparse",
     "is_quantized", "is_meta", "is_mps", "is_xpu", "is_nested", "is_mkldnn", "is_xla", "is_hpu",
     "is_leaf", "itemsize", "is_sparse_csr", "is_vulkan", "is_ipu", "is_ort", "is_maia", "is_mtia",
-    "names", "output_nr", "retains_grad",
+    "output_nr", "retains_grad",
 }  # fmt: skip
 
 # Properties that give another tensor.
