@@ -158,6 +158,17 @@ def compared_sizes(x):
     return (n == n, n + 1 > n, n >= 0, n != -1, n * 2 == n + n, bool(n >= 0))
 
 
+@sweep("n", 2)
+def products(x):
+    return x.sum() * math.prod(x.shape), math.prod([len(x), 3], start=2), math.prod([x.sum(), 2.0])
+
+
+@sweep("n", variants=6)
+def one_of_some(x):
+    n = x.shape[0]
+    return n in {3, 8, "a", None}, n in (3, 9), n not in [8], n in {3: 1}.keys() - {3}, x + 1
+
+
 def _tensor(shape, n):
     return torch.randn([n if size == "n" else size for size in shape])
 

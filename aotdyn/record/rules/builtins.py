@@ -1,6 +1,7 @@
 """Rules for builtin functions and operators that are the same for many kinds of values."""
 
 import abc
+import math
 import operator
 import typing
 from types import NoneType, UnionType
@@ -491,6 +492,14 @@ def sum_(t, self, start=None):
     for item in each(t, self):
         total = apply(t, operator.add, [total, item])
     return total
+
+
+@rule(math.prod)
+def prod(t, self, *, start=None):
+    result = Constant(1) if start is None else start
+    for item in each(t, self):
+        result = apply(t, operator.mul, [result, item])
+    return result
 
 
 @rule(any)

@@ -1,7 +1,8 @@
 """Dicts, their views, and sets."""
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import NoneType
 
 from ..iteration import chunks, each, iterate
 from ..keys import key_of
@@ -333,7 +334,26 @@ def set_length(t, self):
 
 @rule((operator.contains, set.__contains__, frozenset.__contains__), SetVariable)
 def set_contains(t, self, item):
+    item = t.realize(item)
+    if isinstance(item, Symbolic) and _may_be_compared(self):
+        return Constant(_is_one_of(t, item, self.items))
     return Constant(key_of(t, item) in self.items)
+
+
+# With so many members of a set a symbolic number is compared; among more it is fixed.
+_COMPARED = 8
+
+
+def _may_be_compared(self: SetVariable) -> bool:
+    plain = all(type(key) in (int, float, bool, str, NoneType) for key in self.items)
+    return plain and len(self.items) <= _COMPARED
+
+
+def _is_one_of(t, number: Symbolic, keys: Iterable) -> bool:
+    """Whether a number equals a key: its hash, by which Python looks for it, is not known."""
+    # Sorted: a set has another order in each process.
+    numbers = sorted(key for key in keys if type(key) in (int, float, bool))
+    return any(truth(t, apply(t, operator.eq, [number, Constant(each)])) for each in numbers)
 
 
 @rule(set.add, SetVariable)
