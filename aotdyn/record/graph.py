@@ -25,6 +25,7 @@ from .graph_ops import method_name
 from .nested import Scope
 from .signals import GraphBreak, NotConstant, Raised
 from .variables import (
+    QUANTIZED,
     Constant,
     DictVariable,
     Known,
@@ -36,6 +37,7 @@ from .variables import (
     TensorVariable,
     TupleVariable,
     Variable,
+    is_dense,
 )
 
 _DATA_DEPENDENT = (
@@ -273,6 +275,8 @@ class GraphBuilder:
             known = self._variables.get(id(result))
             if known is not None:
                 return known
+            if not is_dense(result):
+                raise GraphBreak("torch_refused", "a sparse, nested or quantized tensor")
             made = self.register(self.t.new(TensorVariable(result, node, cls=_class_of(result))))
             self.t.unbacked.note(made)
             return made
@@ -309,7 +313,11 @@ class GraphBuilder:
         if isinstance(arg, Symbolic):
             return arg.value
         if isinstance(arg, Constant | Known | RangeVariable):
-            return arg.constant()
+            value = arg.constant()
+            if value.__class__ is torch.dtype and value in QUANTIZED:
+                # Some operators on fakes take it and give floats.
+                raise GraphBreak("torch_refused", f"a tensor of {value}")
+            return value
         if isinstance(arg, SliceVariable):
             return slice(*map(self.fake, arg.items))
         if isinstance(arg, TupleVariable):

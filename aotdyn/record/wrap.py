@@ -38,6 +38,7 @@ from .variables import (
     TupleVariable,
     Variable,
     Varying,
+    is_dense,
 )
 
 WRAPPERS: dict[type, Callable] = {}
@@ -140,7 +141,7 @@ def _int(t, value: int, source: Source) -> Variable:
 
 @wraps(*TENSORS)
 def _tensor(t, value: torch.Tensor, source: Source) -> Variable:
-    if value.layout is not torch.strided or value.is_nested or value.is_quantized:
+    if not is_dense(value):
         return opaque(t, value, source)
     if torch._C._functorch.is_functorch_wrapped_tensor(value):
         return opaque(t, value, source)

@@ -478,9 +478,34 @@ def quantized(x):
     return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize() + 1
 
 
-@pytest.mark.parametrize("program", [nested, quantized], ids=lambda f: f.__name__)
+def quantized_only(x):
+    return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize()
+
+
+def quantized_given(x, dtype):
+    return torch.quantize_per_tensor(x, scale=0.1, zero_point=0, dtype=dtype).int_repr()
+
+
+def sparse_coo(x):
+    y = torch.sparse_coo_tensor(torch.tensor([[0, 2]]), x[:2], (3,))
+    return y.to_dense() + x, (y * 2).coalesce().values()
+
+
+def sparse_csr(x):
+    y = torch.diag(x).to_sparse_csr()
+    return y @ x, y.to_dense()
+
+
+KINDS = [nested, quantized, quantized_only, sparse_coo, sparse_csr]
+
+
+@pytest.mark.parametrize("program", KINDS, ids=lambda f: f.__name__)
 def test_tensors_of_other_kinds(agree, program):
     agree(program, (torch.randn(3),))
+
+
+def test_a_quantized_dtype_that_is_given(agree):
+    agree(quantized_given, (torch.randn(3), torch.qint8))
 
 
 class Doubling(torch.Tensor):

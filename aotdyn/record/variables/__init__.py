@@ -37,10 +37,11 @@ from .iterators import (
 )
 from .mappings import IdentityVariable, InstanceDict, MappingObject, OwnItems, ProxyVariable
 from .objects import DELETED, ExceptionVariable, GroupVariable, HandledVariable, ObjectVariable
-from .tensor import Symbolic, TensorVariable
+from .tensor import QUANTIZED, Symbolic, TensorVariable, is_dense
 
 __all__ = [
     "DELETED",
+    "QUANTIZED",
     "Alias",
     "BackwardsIterator",
     "CellVariable",
@@ -88,4 +89,5 @@ __all__ = [
     "Varying",
     "ViewVariable",
     "ZipVariable",
+    "is_dense",
 ]

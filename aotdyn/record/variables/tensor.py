@@ -7,6 +7,15 @@ import torch
 from ...package.source import Source
 from .base import Variable
 
+QUANTIZED = (torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is one of strides, as graphs hold: operators know too little of fakes of
+    other kinds."""
+    strided = tensor.layout is torch.strided and not tensor.is_nested
+    return strided and tensor.dtype not in QUANTIZED
+
 
 class TensorVariable(Variable):
     """A tensor. fake: its stand-in without data. node: the graph's node, made on first use for
