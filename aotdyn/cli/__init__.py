@@ -11,7 +11,7 @@ import click
 
 from aotdyn.package.errors import AotdynError
 
-COMMANDS = ("record", "pack", "run", "inspect", "cache", "demo")
+COMMANDS = ("record", "pack", "thin", "run", "inspect", "cache", "demo")
 
 
 class Failure(click.ClickException):

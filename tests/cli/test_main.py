@@ -14,7 +14,7 @@ from aotdyn.package.errors import PackageError
 def test_help_lists_every_command():
     done = CliRunner().invoke(main, ["--help"])
     assert done.exit_code == 0
-    for name in ("record", "pack", "run", "inspect", "demo"):
+    for name in ("record", "pack", "thin", "run", "inspect", "demo"):
         assert f"\n  {name} " in done.output
 
 
