@@ -2,12 +2,14 @@
 classes their metaclass, on members of an enum the enum."""
 
 import enum
+import functools
 import operator
 from types import FunctionType
 from typing import Any
 
 from ..package.source import Attribute, Bound
-from .members import lookup, member
+from .members import lookup, member, static_lookup
+from .references import importable
 from .special_methods import INPLACE_METHODS, methods_of
 from .variables import Known, MethodVariable, ObjectVariable, Opaque, TensorVariable, Variable
 
@@ -26,13 +28,21 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
     C comes first, or where it has none."""
     kind = type(self.value)
     for name in names:
-        held, owner = lookup(t, kind, name)
+        held, owner = static_lookup(kind, name)
+        # That there is none can be guarded where the class has a name; C has metaclasses without.
+        if isinstance(held, FunctionType) or _has_name(kind):
+            held, owner = lookup(t, kind, name)
         if owner is None or owner is object or owner is type:
             continue
         if not isinstance(held, FunctionType) or owner.__module__ in UNDERSTOOD:
             return None
         return MethodVariable(self, member(t, kind, name, held))
     return None
+
+
+@functools.cache
+def _has_name(kind: type) -> bool:
+    return importable(kind) is not None
 
 
 def may_compare(t, value: Variable) -> bool:

@@ -8,6 +8,7 @@ the text of the guards, are ours.
 import contextlib
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -203,7 +204,8 @@ class Shapes:
         """A float that came in: a constant, or symbolic where it has had many values, or where an
         eager step has just computed it."""
         differs = self.history.float_is_dynamic(source, value) or source == self.computed
-        if self.dynamic is False or not differs or not math.isfinite(value) or value == 0:
+        # Those below the normal ones are 0 to sympy.
+        if self.dynamic is False or not differs or not _is_normal(value):
             return Constant(value, source)
         name = ShapeSource(repr(source))
         symbol = self.env.create_unspecified_symbol(
@@ -460,6 +462,10 @@ class Shapes:
             hint = int(self.env.backed_var_to_val[symbol])
             symbols.append(Symbol(str(symbol), hint, _bound(bounds.lower), _bound(bounds.upper)))
         return tuple(symbols), tuple(str(guard.expr) for guard in self.env.guards)
+
+
+def _is_normal(value: float) -> bool:
+    return math.isfinite(value) and abs(value) >= sys.float_info.min
 
 
 def _is_argument(source: Source) -> bool:

@@ -1,6 +1,7 @@
 """How many variants a history of calls makes, and what is said of a miss."""
 
 import importlib
+import math
 import sys
 from collections import deque
 
@@ -71,6 +72,15 @@ def compares(x, n):
     return x + 1 if n == 3 else x
 
 
+def makes_tensors(x, v):
+    made = torch.tensor(v), torch.tensor([v, 1]), torch.as_tensor(v, dtype=torch.float32)
+    return x * made[0], made
+
+
+def asks_for_finite(x, v):
+    return x if math.isnan(v) or math.isinf(v) else x * v
+
+
 def two_ints(x, n, m):
     return x * n + m * n
 
@@ -93,6 +103,10 @@ HISTORIES = {
     "an int in the graph": (multiplies, with_values(2, 3, 4, -5, 0, 1, 100), 2),
     "a float in the graph": (multiplies, with_values(2.5, 3.5, 4.5, -5.5, 1e9, 1.0), 3),
     "nan and infinity": (multiplies, with_values(2.5, 3.5, 4.5, float("nan"), float("inf")), 5),
+    "an int as a tensor": (makes_tensors, with_values(2, 3, 4, -5, 0, 2**40), 2),
+    "a float as a tensor": (makes_tensors, with_values(2.5, 3.5, 4.5, -5.5, 1e-9), 3),
+    "floats that are not normal": (multiplies, with_values(2.5, 3.5, 4.5, 5e-324, -1e-310), 3),
+    "whether a float is finite": (asks_for_finite, with_values(2.5, 3.5, 4.5, 5.5, math.inf), 4),
     "zeros": (multiplies, with_values(0.0, -0.0, 0.5, 1.5, -0.0), 3),
     "bools are no ints": (multiplies, with_values(2, 3, True, False, 1), 4),
     "a branch on an int": (branches, with_values(1, 2, 3, 4, 5, 6), 3),

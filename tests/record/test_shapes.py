@@ -158,6 +158,12 @@ def compared_sizes(x):
     return (n == n, n + 1 > n, n >= 0, n != -1, n * 2 == n + n, bool(n >= 0))
 
 
+@sweep("n")
+def tensors_of_sizes(x):
+    n = x.shape[0]
+    return torch.tensor(n), torch.tensor([n, 2]), torch.tensor((n / 2, 1)), x * torch.as_tensor(n)
+
+
 @sweep("n", 2)
 def products(x):
     return x.sum() * math.prod(x.shape), math.prod([len(x), 3], start=2), math.prod([x.sum(), 2.0])

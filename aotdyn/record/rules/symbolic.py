@@ -8,6 +8,7 @@ import torch
 from ..operation import apply
 from ..variables import (
     Constant,
+    Sequence,
     SliceVariable,
     Symbolic,
     TensorVariable,
@@ -156,3 +157,43 @@ def check(t, self, message=None):
 @rule(torch._check, Constant)
 def check_known(t, self, message=None):
     return Constant(None) if self.value is True else NotImplemented
+
+
+@rule((math.isnan, math.isinf), Symbolic)
+def not_finite(t, self):
+    """A float that came in is finite: no other is ever symbolic."""
+    return Constant(False) if self.source is not None or self.type is int else NotImplemented
+
+
+# -- tensors made of numbers ------------------------------------------------------------
+
+
+@rule((torch.tensor, torch.as_tensor))
+def tensor_of_numbers(t, data, **how):
+    """A number, or a few of them in a row, not all of them fixed."""
+    in_a_row = isinstance(data, Sequence)
+    numbers = [t.realize(each) for each in (data.items if in_a_row else [data])]
+    if not any(isinstance(each, Symbolic) for each in numbers) or len(numbers) > _MOST_NUMBERS:
+        return NotImplemented
+    if any(each.type not in (int, float, bool) for each in numbers):
+        return NotImplemented
+    dtype = _dtype_of(numbers) if (given := how.pop("dtype", None)) is None else t.constant(given)
+    if (grad := how.pop("requires_grad", None)) is not None and t.constant(grad):
+        return NotImplemented
+    if dtype not in _EXACT or how.keys() - {"device"}:
+        return NotImplemented
+    kwargs = {"dtype": Constant(dtype), **how}
+    made = [t.graph.call(torch.scalar_tensor, [each], kwargs) for each in numbers]
+    return t.graph.call(torch.stack, [t.wrap_list(made)], {}) if in_a_row else made[0]
+
+
+_MOST_NUMBERS = 8
+# Types to which numbers are converted alike however the tensor is made.
+_EXACT = {torch.int64, torch.float64, torch.float32}
+
+
+def _dtype_of(numbers: list[Variable]) -> torch.dtype:
+    kinds = {each.type for each in numbers}
+    if float in kinds:
+        return torch.get_default_dtype()
+    return torch.int64 if int in kinds else torch.bool
