@@ -30,7 +30,11 @@ _DEFAULT, _SKIP, _RUN_ONLY = (
 # The callback is a thread's, but the region is the whole process's: see `_restore_region`.
 _REGION, _NO_REGION = 1 << 40, -1
 
+# Told of a code object whose frames cannot be replaced, and of its globals.
+Observer = Callable[[CodeType, dict], None]
+
 _decider: Decider | None = None
+_observer: Observer | None = None
 _deciding: dict[int, bool] = {}  # id of a code being decided on: was it reset meanwhile?
 _inside: set[int] = set()  # the threads that are in `call_hooked`
 _lock = RLock()  # a finalizer may come here where this thread holds it
@@ -121,6 +125,14 @@ def set_decider(decide: Decider | None) -> Decider | None:
 
 
 @hookless
+def set_observer(observe: Observer) -> None:
+    """Makes `observe` the one that is told, once per code object, of generators and coroutines of
+    which a frame starts. It is called with the hook off and must not raise."""
+    global _observer
+    _observer = observe
+
+
+@hookless
 def reset(code: CodeType) -> None:
     """Forgets what was decided on this code: the next frame of it in the hook is asked about.
 
@@ -208,7 +220,11 @@ def _callback(frame, cache_entry, frame_state) -> _Answer:
         return _CALLBACK_BACK_AFTER
     if not _in_region():
         return _NOT_NOW
-    if suspends(code) or not is_function(code):
+    if suspends(code):
+        if _observer is not None:
+            _observer(code, frame.f_globals)
+        return _NEVER
+    if not is_function(code):
         return _NEVER
     if decide is None or frame.f_lasti != -1 or not _claim(code):
         return _NOT_NOW

@@ -15,8 +15,9 @@ from ..package.state import restore_state
 from . import logs, registry
 from .cpython import trampoline_code
 from .entry import Entry, dispatch
-from .hook import call_hooked, hookless, set_decider
+from .hook import call_hooked, hookless, set_decider, set_observer
 from .restart import Kept
+from .suspended import report
 
 _current = threading.local()
 _all: "weakref.WeakSet[Settings]" = weakref.WeakSet()
@@ -123,6 +124,13 @@ def _decide(code: CodeType, globals_: dict) -> CodeType | None:
     return trampoline_code(code, _nested(code, globals_))
 
 
+def _observe(code: CodeType, globals_: dict) -> None:
+    """A generator or coroutine of the program starts in eager code."""
+    settings = getattr(_current, "settings", None)
+    if settings is not None and policy.is_worth_an_entry(code):
+        report(code, globals_, settings)
+
+
 def _is_entry(settings: Settings, code: CodeType, globals_: dict) -> bool:
     if policy.is_worth_an_entry(code):
         return True
@@ -160,3 +168,4 @@ def reset() -> None:
 
 _DEFAULT = Settings()
 set_decider(_decide)
+set_observer(_observe)

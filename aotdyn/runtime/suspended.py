@@ -1,15 +1,15 @@
-"""Generators, coroutines and async generators that the user compiled: they run as plain Python,
-which is reported, and the functions that they call are served or traced."""
+"""Generators, coroutines and async generators run as plain Python, which is reported: those that
+the user compiled, and those that eager code starts. What the former call is served or traced."""
 
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from . import logs, recorder
 
-_REASON = "a generator, coroutine or async frame runs as plain Python"
+PLAIN = "a generator, coroutine or async frame runs as plain Python"
 
 
 def driven(function: FunctionType, settings) -> FunctionType:
@@ -23,9 +23,14 @@ def driven(function: FunctionType, settings) -> FunctionType:
     return functools.update_wrapper(made, function)
 
 
+def report(code: CodeType, globals_: dict, settings) -> None:
+    """Tells whoever records or listens that frames of a code run as plain Python."""
+    recorder.obstacle(settings.entry(code, globals_), PLAIN)
+    logs.log("graph_breaks", f"{code.co_qualname}: {PLAIN}")
+
+
 def _report(function: FunctionType, settings) -> None:
-    recorder.obstacle(settings.entry(function.__code__, function.__globals__), _REASON)
-    logs.log("graph_breaks", f"{function.__qualname__}: {_REASON}")
+    report(function.__code__, function.__globals__, settings)
 
 
 def _generator(function: FunctionType, settings) -> Callable[..., Iterator]:

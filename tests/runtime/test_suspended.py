@@ -9,6 +9,7 @@ import torch
 import aotdyn
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
+from aotdyn.runtime.suspended import PLAIN
 
 X = torch.ones(2)
 
@@ -110,3 +111,33 @@ def test_the_reason_is_reported():
         patch.setattr("aotdyn.runtime.suspended.logs.log", lambda kind, text: lines.append(text))
         list(aotdyn.compile(generator, backend="eager")(X, []))
     assert "generator: a generator, coroutine or async frame runs as plain Python" in lines
+
+
+def values_of(x):
+    for n in range(2):
+        yield scaled(x, n)
+
+
+async def answer(x):
+    return scaled(x, 2)
+
+
+def ask(x):
+    return asyncio.run(answer(x))
+
+
+@pytest.mark.parametrize(
+    ("call", "name"), [(lambda x: x * 2 + max(map(abs, list_of(x))), "values_of"),
+                       (lambda x: x + ask(x * 2), "answer")]
+)  # fmt: skip
+def test_those_that_eager_code_starts_are_reported(call, name):
+    found = aotdyn.explain(call, torch.ones(()))
+    assert PLAIN in found.skipped[name]
+    assert f"not traced: {name}" in str(found)
+    # What they call is an entry all the same.
+    assert any(variant.entry.qualname == "scaled" for variant in found.variants)
+
+
+def list_of(x):
+    print(end="")
+    return sorted(values_of(x), key=float)
