@@ -92,6 +92,8 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
         return Known(cls, Bound(t.references.to(cls)))
     value, owner = lookup(t, cls, name)
     if name == "__dict__" and has_own_dict(cls) and _is_asked_for(value, cls):
+        if self.live is not None:
+            _claim(t, self, own_dict_of(self), own_dict_source(self))
         return t.new(InstanceDict(self))
     if value is not MISSING and is_data_descriptor(value):
         try:
@@ -150,12 +152,26 @@ def own_attribute(t, self: ObjectVariable, name: str) -> Variable | None:
         return None
     own = own_dict_of(self)
     source = own_dict_source(self)
+    _claim(t, self, own, source)
     if name in own:
         # Its value may never be looked at.
         t.guard("HAS", source, name)
         return t.lazy(own[name], Item(source, name))
     t.guard("LACKS", source, name)
     return None
+
+
+def _claim(t, self: ObjectVariable, own: dict, source: Source) -> None:
+    """Notes whose attributes a dictionary holds, for where it is reached as a dict.
+
+    Raises GraphBreak where it has been: the two would not know of each other's changes.
+    """
+    if id(own) in t.own_dicts:
+        return
+    known = t.remembered_as(own)
+    if known is not None and known.source != source:
+        raise GraphBreak("mutation", f"{self.cls.__qualname__}.__dict__, known as a dict before")
+    t.own_dicts[id(own)] = self, source
 
 
 def has_own_dict(cls: type) -> bool:
@@ -216,7 +232,7 @@ def _cached_property(t, self: ObjectVariable, name: str, value: Any, owner: type
     t.guard("EQUALS", Attribute(t.references.member_source(self.cls, name), "attrname"),
             value.attrname)  # fmt: skip
     result = call(t, function, [self])
-    t.effects.set_attribute(self, value.attrname or name, result)
+    set_own(t, self, value.attrname or name, result)
     return result
 
 
@@ -299,6 +315,13 @@ def generic_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
         if held is not MISSING:
             problem = f"object attribute {name!r} is read-only"
         t.raise_exception(AttributeError, f"{self.cls.__name__!r} {problem}")
+    set_own(t, self, name, value)
+
+
+def set_own(t, self: ObjectVariable, name: str, value: Variable) -> None:
+    """Sets an attribute in the object's own dictionary or slot."""
+    if self.live is not None and has_own_dict(self.cls):
+        _claim(t, self, own_dict_of(self), own_dict_source(self))
     t.effects.set_attribute(self, name, value)
 
 

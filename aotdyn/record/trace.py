@@ -80,6 +80,7 @@ from .tracer import Stop, Tracer
 from .unnamed import by_their_facts
 from .variables import (
     CellVariable,
+    DictVariable,
     ExceptionVariable,
     HandledVariable,
     Null,
@@ -448,6 +449,7 @@ def _all_guards(t: Tracer, found: Found) -> list[Guard]:
     guards += t.classes.guards()
     guards += t.guards.values()
     guards += _distinct(t)
+    guards += _no_own_dicts(t)
     if len(t.keys) > 1:
         guards.append(Guard("DIFFERENT", None, tuple(t.keys)))
     if t.tensors:
@@ -455,6 +457,20 @@ def _all_guards(t: Tracer, found: Found) -> list[Guard]:
         guards.append(Guard("TENSORS", None, (sources, tuple(map(t.shapes.meta, t.tensors)))))
     guards += t.shapes.guards()
     return guards
+
+
+def _no_own_dicts(t: Tracer) -> list[Guard]:
+    """A dict among the frame's values must not be the own one of an object, where the one or the
+    other is changed. Those of modules are not handed around as dicts."""
+    changed = {id(variable) for variable in t.effects.changed.values()}
+    tables = [v for v in t.remembered() if type(v) is DictVariable and type(v.source) is Local]
+    return [
+        Guard("DISTINCT", table.source, own)
+        for owner, own in t.own_dicts.values()
+        if not issubclass(owner.cls, torch.nn.Module)
+        for table in tables
+        if id(table) in changed or id(owner) in changed
+    ]
 
 
 def _distinct(t: Tracer) -> list[Guard]:

@@ -98,6 +98,8 @@ class Tracer:
         self.hashing = 0
         # Containers of which the text is being made.
         self.telling: list[Variable] = []
+        # id of an object's own dictionary -> the object, and where it is reached from there.
+        self.own_dicts: dict[int, tuple[ObjectVariable, Source]] = {}
         self._by_id: dict[int, tuple[Any, Variable]] = {}
         self._by_source: dict[Source, Variable] = {}
         # Tuples among the constants of code objects, by id: each is one object.

@@ -25,6 +25,7 @@ from .variables import (
     ExceptionVariable,
     FunctionVariable,
     GroupVariable,
+    InstanceDict,
     Known,
     LiveListVariable,
     MappingObject,
@@ -244,6 +245,10 @@ def _range(t, value: range, source: Source) -> Variable:
 
 @wraps(dict)
 def _dict(t, value: dict, source: Source) -> Variable:
+    owner, own = t.own_dicts.get(id(value), (None, source))
+    if own != source:
+        t.guard("SAME", source, own)
+        return InstanceDict(owner)
     t.guard("TYPE", source, Import("builtins", "dict"))
     variable = DictVariable({}, source, value)
     t.remember(value, variable)

@@ -8,7 +8,8 @@ import typing
 import pytest
 import torch
 
-from tests.record.programs import Programs
+import aotdyn
+from tests.record.programs import Programs, note
 
 program = Programs()
 
@@ -1203,6 +1204,72 @@ def test_an_attribute_that_is_only_passed_on_or_deleted_is_guarded(agree):
 class BadBool:
     def __bool__(self):
         return self
+
+
+class Shared:
+    def __init__(self):
+        self.k, self.j = 1, 2
+
+
+def reads_what_it_has_set(x, a, log):
+    own = vars(a)
+    note(log, 1)
+    a.k = 5
+    found = [own["k"], own is a.__dict__, own is vars(a)]
+    own["z"] = 3
+    return found, a.z, list(own), x + 1
+
+
+def sets_what_it_reads(x, a, log):
+    own = a.__dict__
+    note(log, 1)
+    own["k"] = 7
+    return a.k, own is a.__dict__, len(own), x + 1
+
+
+def keeps_a_view(x, a, log):
+    items = a.__dict__.items()
+    note(log, 1)
+    a.k = 9
+    return list(items), list(vars(a)), x + 1
+
+
+def changes_what_it_iterates(x, a, log):
+    found = []
+    for name, value in vars(a).items():
+        a.j = 7
+        found.append((name, value))
+        note(log, name)
+    return found, x + 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [reads_what_it_has_set, sets_what_it_reads, keeps_a_view, changes_what_it_iterates],
+)
+def test_an_object_and_its_dictionary_are_one_across_breaks(agree, function):
+    agree(function, (torch.ones(2), Shared(), []))
+
+
+def through_the_dictionary(x, table, a):
+    table["k"] = x
+    return a.k, table is a.__dict__
+
+
+def through_the_object(x, table, a):
+    a.k = x
+    return table["k"], table is a.__dict__
+
+
+@pytest.mark.parametrize("function", [through_the_dictionary, through_the_object])
+def test_an_object_and_its_dictionary_are_one_as_arguments(function):
+    served = aotdyn.compile(function, backend="eager")
+    for alike in (True, False, True):
+        outcomes = []
+        for run in (function, served):
+            a = Shared()
+            outcomes.append(str(run(torch.ones(2), vars(a) if alike else {"k": 0}, a)))
+        assert outcomes[0] == outcomes[1]
 
 
 def test_bool_must_return_a_bool(agree):

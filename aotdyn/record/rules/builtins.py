@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, NoReturn
 
 from ...package.source import Bound
+from ..attributes import own_dict_source
 from ..iteration import each, iterate
 from ..members import static_lookup
 from ..operation import apply, call, call_method, truth
@@ -264,6 +265,9 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
         return True
     if isinstance(left, InstanceDict) and isinstance(right, InstanceDict):
         return identical(t, left.owner, right.owner)
+    for own, other in ((left, right), (right, left)):
+        if isinstance(own, InstanceDict) and isinstance(other, DictVariable):
+            return _identical_to_own(t, own, other)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _identical_constants(left.value, right.value)
     if isinstance(left, Known) and isinstance(right, Known):
@@ -292,6 +296,13 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
     # Two different variables stand for two objects: what came in is known by identity, what the
     # frame made is new.
     return t.differ(left, right)
+
+
+def _identical_to_own(t, own: InstanceDict, other: DictVariable) -> bool:
+    """Whether a dict is the own one of an object, which it is not known as."""
+    if own.owner.live is not None and other.source is not None:
+        t.guard("DISTINCT", other.source, own_dict_source(own.owner))
+    return False
 
 
 def _identical_tuples(t, left: TupleVariable, right: TupleVariable) -> bool | None:

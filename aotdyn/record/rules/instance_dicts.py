@@ -4,7 +4,7 @@ import builtins
 import operator
 from collections.abc import Callable
 
-from ..attributes import delete_own, own_attribute, own_dict_of, own_dict_source
+from ..attributes import delete_own, own_attribute, own_dict_of, own_dict_source, set_own
 from ..keys import key_of
 from ..operation import apply
 from ..signals import Raised
@@ -75,7 +75,7 @@ def contains(t, self, key):
 
 @rule((operator.setitem, dict.__setitem__), InstanceDict)
 def setitem(t, self, key, value):
-    t.effects.set_attribute(self.owner, t.constant(key), value)
+    set_own(t, self.owner, t.constant(key), value)
     return NONE
 
 
