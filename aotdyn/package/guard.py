@@ -125,6 +125,11 @@ def _left(operator: str) -> Callable[..., str]:
     return text
 
 
+def _table_ends(guard, name, value):
+    """How many values an iterator of C over a table has left, if the table has kept its size."""
+    return f"{name(Runtime('left'))}({value(guard.source)}) == {guard.expected}"
+
+
 def _same(guard, name, value):
     return f"{value(guard.source)} is {value(guard.expected)}"
 
@@ -214,6 +219,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "LEFT": _left(">="),
     "LEFT_MOST": _left("<="),
     "ENDS": _left("=="),
+    "TABLE_ENDS": _table_ends,
     "SAME": _same,
     "DISTINCT": _distinct,
     "DIFFERENT": _different,

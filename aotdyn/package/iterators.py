@@ -21,6 +21,15 @@ def over(iterator: Any) -> Any:
     return iterator.__reduce__()[1][0]
 
 
+def left(iterator: Any) -> int:
+    """How many values an iterator over a table will give; -1 where it will raise, because the
+    table has grown or shrunk."""
+    try:
+        return len(iterator.__reduce__()[1][0])
+    except RuntimeError:
+        return -1
+
+
 def ahead(iterator: Any, index: int) -> Any:
     """The value that one of these iterators gives after so many others. Raises IndexError where
     it gives fewer."""

@@ -78,7 +78,7 @@ class History:
                 self.float_is_dynamic(guard.source, guard.expected)
             elif guard.kind == "TYPE" and guard.expected == Import("builtins", "int"):
                 self.dynamic.add(guard.source)
-            elif guard.kind == "ENDS":
+            elif guard.kind in ("ENDS", "TABLE_ENDS"):
                 self.note_length(guard.source, guard.expected)
             elif guard.kind == "TENSORS":
                 for source, meta in zip(*guard.expected, strict=True):

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch.nn.modules import module as torch_module
 
-from ..package.iterators import ahead, over
+from ..package.iterators import ahead, left, over
 from ..package.modules import hook_kinds, hook_registries
 from ..package.values import contents, same_value
 from ..package.variant import code_hash
@@ -14,8 +14,8 @@ from .steps import handling, thrown, waiting
 
 __all__ = [
     "Continue", "END", "ahead", "annotations", "code_is", "contents", "handling", "hook_kinds",
-    "keep", "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value", "thrown",
-    "waiting",
+    "keep", "left", "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value",
+    "thrown", "waiting",
 ]  # fmt: skip
 
 

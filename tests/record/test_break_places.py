@@ -943,6 +943,9 @@ def iterators_that_read_at_once(x, xs, log):
         itertools.combinations(iterable=own, r=2),
         itertools.product(own, xs),
         itertools.combinations_with_replacement(own, 2),
+        itertools.chain.from_iterable([own, xs]),
+        itertools.chain.from_iterable(iter([own])),
+        itertools.chain(own, [own]),
     ]
     own.append(3)
     xs.append(4)

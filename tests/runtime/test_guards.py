@@ -59,6 +59,13 @@ def advanced(values):
     return iterator
 
 
+def changed(table):
+    """An iterator over a table that has grown."""
+    iterator = iter(table)
+    table["new"] = 1
+    return iterator
+
+
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
@@ -229,6 +236,8 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("LEFT", V, 2), [iter([1, 2]), iter(range(3))], [iter([1]), iter(()), 5]),
     (Guard("LEFT_MOST", V, 2), [iter({}), iter({1: 1, 2: 2})], [iter({1, 2, 3})]),
     (Guard("ENDS", V, 1), [iter([1]), advanced([1, 2])], [iter([]), iter((1, 2))]),
+    (Guard("TABLE_ENDS", V, 1), [iter({1: 1}), advanced({1, 2})],
+     [iter({}), iter({1, 2}), changed({1: 1}), iter([])]),
     (Guard("EQUALS", Ahead(V, 1), 5), [iter([1, 5]), advanced((1, 2, 5)), iter({1: 2, 5: 6})],
      [iter([5]), iter([5, 6]), advanced([1, 5, 2])]),
     (Guard("EQUALS", Ahead(V, 1), 5), [reversed([5, 1])], [reversed([5]), reversed([5, 1, 2])]),

@@ -184,7 +184,9 @@ for _name in ("product", "permutations", "combinations", "combinations_with_repl
 
 @rule(itertools.chain.from_iterable)
 def chain_from_iterable(t, iterable):
-    return make_iterator(t, itertools.chain, iterators.chain_from_iterable, [iterable], {})
+    made = make_iterator(t, itertools.chain, iterators.chain_from_iterable, [iterable], {})
+    made.maker = "chain.from_iterable"
+    return made
 
 
 @rule(itertools.tee)
@@ -247,9 +249,8 @@ def advance_library(t, self):
 def rebuild_iterator(w: BodyWriter, v: LibraryIterator) -> str:
     if v.started or v.cls.__module__ != "itertools":
         raise GraphBreak("reconstruct", f"a {v.cls.__name__} that has started", v.origin)
-    if v.cls is itertools.chain and v.inner.args[0][0].origin != v.origin:
-        raise GraphBreak("reconstruct", "a chain", v.origin)
-    maker = w.ref(Import("itertools", v.cls.__name__))
+    name, dot, method = v.maker.partition(".")
+    maker = f"{w.ref(Import('itertools', name))}{dot}{method}"
     return w.bind("iterator", f"{maker}({_call(w, list(map(w.value, v.args)), v)})")
 
 

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
-from ...package.iterators import OVER_SEQUENCES, OVER_TABLES, ahead, over
+from ...package.iterators import OVER_SEQUENCES, OVER_TABLES, ahead, left, over
 from ...package.source import Ahead, Attribute, Called, Item, Over, Source
 from ..attributes import has_own_dict, own_dict_of, own_dict_source
 from ..body import BodyWriter
@@ -121,7 +121,11 @@ def _next_of_sequence(t, self: LiveIterator) -> Variable | None:
         raise GraphBreak("live_iterator", f"a {self.describe()} of which more or less is left")
     if self.live.__length_hint__() <= index:
         history.note_length(self.source, index)
-        t.guard_more("ENDS", self.source, index, ("LEFT", index))
+        is_table = type(self.live) in OVER_TABLES
+        if is_table and left(self.live) < 0:
+            raise GraphBreak("live_iterator", f"a {self.describe()} over what was changed")
+        kind = "TABLE_ENDS" if is_table else "ENDS"
+        t.guard_more(kind, self.source, index, ("LEFT", index))
         self.ended = True
         return None
     self.taken += 1

@@ -66,16 +66,18 @@ class PartialVariable(Variable):
 class LibraryIterator(IteratorVariable):
     """An iterator of a C class. inner: what a polyfill gave, advanced in its place.
 
-    args, kwargs: make it anew as long as it has not been advanced.
+    maker, args, kwargs: make it anew as long as it has not been advanced; the maker by its name in
+    its module.
     """
 
-    __slots__ = ("cls", "args", "kwargs", "inner", "started")
+    __slots__ = ("cls", "maker", "args", "kwargs", "inner", "started")
 
     def __init__(
         self, cls: type, args: list[Variable], kwargs: dict[str, Variable], inner: Variable
     ):
         super().__init__()
         self.cls = cls
+        self.maker = cls.__name__
         self.args = args
         self.kwargs = kwargs
         self.inner = inner
