@@ -29,7 +29,9 @@ class Literal:
     value: Any
 
     def _identity(self) -> tuple[type, str]:
-        return type(self.value), repr(self.value)
+        # Python may refuse to write out long numbers in decimal digits.
+        text = hex(self.value) if type(self.value) is int else repr(self.value)
+        return type(self.value), text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._identity() == other._identity()

@@ -55,9 +55,21 @@ def object_getattr(t, self, name, default=None):
     try:
         return find_attribute(t, self, key)
     except Raised as raised:
-        if default is None or not issubclass(raised.value.type, AttributeError):
+        if not issubclass(raised.value.type, AttributeError):
             raise
-        return default
+        if default is not None:
+            return default
+        _tell_access(raised.value, self, key)
+        raise
+
+
+def _tell_access(error: Variable, self: ObjectVariable, name: str) -> None:
+    """An AttributeError that an access ends in says which one, unless it has said so."""
+    if not isinstance(error, ExceptionVariable) or error.source is not None:
+        return
+    held = (error.attributes.get(each) for each in ("name", "obj"))
+    if all(each is None or isinstance(each, Constant) and each.value is None for each in held):
+        error.attributes.update(name=Constant(name), obj=self)
 
 
 def find_attribute(t, self: ObjectVariable, name: str) -> Variable:

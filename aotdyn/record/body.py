@@ -37,6 +37,10 @@ class Restart(NamedTuple):
     draws: bool = False
 
 
+# Python may refuse to write out longer ones in decimal digits.
+_LONGEST_NUMBER = 1000
+
+
 class BodyWriter:
     """Collects the lines of one body. `outputs` are the graph's values that it needs."""
 
@@ -146,6 +150,8 @@ class BodyWriter:
 
     def literal(self, value: Any) -> str:
         """A plain constant as an expression."""
+        if type(value) is int and value.bit_length() > _LONGEST_NUMBER:
+            return hex(value)
         if value is None or type(value) in (bool, int, str, bytes):
             return repr(value)
         return self.ref(Literal(value))

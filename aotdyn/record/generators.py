@@ -5,6 +5,7 @@ import builtins
 
 from .invoke import run_inlined
 from .opcodes.control import Return
+from .opcodes.exceptions import chain
 from .operation import apply, call
 from .signals import GraphBreak, Raised, SkipFrame
 from .variables import Constant, ExceptionVariable, GeneratorVariable, TupleVariable, Variable
@@ -157,6 +158,8 @@ def _run(t, generator: GeneratorVariable, raised: Raised | None) -> Variable | N
         generator.outer = outer
     else:
         t.handled = generator.handled
+        if raised is not None:
+            chain(t, raised.value, None)
     try:
         outcome = run_inlined(t, frame, raised)
     except Raised as error:

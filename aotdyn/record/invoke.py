@@ -370,7 +370,7 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
 def _refuse_finalizer(t, cls: type) -> None:
     """When an object with `__del__` goes is seen; only the frame itself knows when it drops its
     last reference."""
-    if hasattr(cls, "__del__"):
+    if isinstance(getattr(cls, "__del__", None), FunctionType):
         if t.frame is t.root:
             raise SkipFrame("finalizer", cls.__qualname__)
         raise GraphBreak("finalizer", cls.__qualname__)

@@ -371,6 +371,16 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
     if v.suppressed and v.cause is None:
         w.lines.append(f"{name}.__suppress_context__ = True")
     for attribute, item in v.attributes.items():
-        if item is not DELETED:
-            w.lines.append(f"{name}.{attribute} = {w.value(item)}")
+        if item is DELETED or attribute in _TOLD_LATER and _is_none(w, item):
+            continue
+        w.lines.append(f"{name}.{attribute} = {w.value(item)}")
     return name
+
+
+# What an access that ends in the exception says of itself, where nothing was set.
+_TOLD_LATER = ("name", "obj")
+
+
+def _is_none(w: BodyWriter, v: Variable) -> bool:
+    v = w.t.realize(v)
+    return isinstance(v, Constant) and v.value is None

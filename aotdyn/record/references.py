@@ -22,7 +22,7 @@ from ..package.errors import PackageError
 from ..package.frozen import frozen
 from ..package.reference import Import, Literal, Live, Made, Reference
 from ..package.resolve import resolve_import
-from ..package.source import Attribute, Bound, Source
+from ..package.source import Attribute, Bound, Item, Source
 from ..package.variant import code_hash
 from .polyfills import is_polyfill
 
@@ -62,20 +62,26 @@ def _homeless() -> dict[int, Import]:
     return found
 
 
+# How the names of a module are reached, whatever its class makes of them.
+_MODULE_DICT = vars(ModuleType)["__dict__"]
+
+
 def importable(value: Any) -> Import | None:
     """The import that gives exactly this object, or None."""
-    if isinstance(value, torch._ops._OpNamespace):
+    # Objects are not asked for their `__class__`, which may be code of the program.
+    kind = type(value)
+    if issubclass(kind, torch._ops._OpNamespace):
         return _checked(Import("torch", f"ops.{value.name}"), value)
-    if isinstance(value, ModuleType):
+    if issubclass(kind, ModuleType):
         # A module may call itself by another name than the one it is imported by.
-        spec = getattr(value, "__spec__", None)
-        names = (getattr(value, "__name__", None), getattr(spec, "name", None))
+        own = _MODULE_DICT.__get__(value) or {}
+        names = (own.get("__name__"), getattr(own.get("__spec__"), "name", None))
         found = [name for name in names if name and sys.modules.get(name) is value]
         return Import(found[0]) if found else None
-    if isinstance(value, torch._ops.OpOverload):
+    if issubclass(kind, torch._ops.OpOverload):
         packet, overload = value._schema.name.replace("::", "."), value._overloadname
         return _checked(Import("torch", f"ops.{packet}.{overload}"), value)
-    if isinstance(value, torch._ops.OpOverloadPacket):
+    if issubclass(kind, torch._ops.OpOverloadPacket):
         return _checked(
             Import("torch", f"ops.{value._qualified_op_name.replace('::', '.')}"), value
         )
@@ -87,12 +93,12 @@ def importable(value: Any) -> Import | None:
             found = _checked(Import(module, name), value)
             if found is not None:
                 return found
-    if isinstance(value, BuiltinFunctionType) and value.__self__ is None and qualname:
+    if issubclass(kind, BuiltinFunctionType) and value.__self__ is None and qualname:
         # A static method of a class of C.
         found = _checked(Import("builtins", qualname), value)
         if found is not None:
             return found
-    if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, type):
+    if issubclass(kind, BuiltinFunctionType) and isinstance(value.__self__, type):
         base = importable(value.__self__)
         if base is not None:
             return _checked(Import(base.module, f"{base.qualname}.{value.__name__}"), value)
@@ -131,19 +137,22 @@ def made_of(value: Any) -> Made | None:
 def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:
     """How an object like this one is made (a row of `resolve.MAKERS`), and of what; None for what
     is not made of parts."""
+    kind = type(value)
     if type(value) is list:
         return "list", tuple(value)
-    if isinstance(value, enum.Flag) and "_value_" in vars(value):
+    if issubclass(kind, enum.Flag) and "_value_" in vars(value):
         return "call", (type(value), value.value)
-    if isinstance(value, re.Pattern):
+    if issubclass(kind, re.Pattern):
         return "call", (re.compile, value.pattern, value.flags)
-    if not isinstance(value, ALIASES) or not hasattr(value, "__args__"):
+    if not issubclass(kind, ALIASES) or not hasattr(value, "__args__"):
+        return None
+    if getattr(value, "__unpacked__", False):
         return None
     args = value.__args__
-    if isinstance(value, types.UnionType):
+    if issubclass(kind, types.UnionType):
         return "union", args
     origin = value.__origin__
-    if isinstance(value, typing._BaseGenericAlias) and value._name not in (None, "Optional"):
+    if issubclass(kind, typing._BaseGenericAlias) and value._name not in (None, "Optional"):
         origin = getattr(typing, value._name)
     if hasattr(value, "__metadata__"):
         return "item", (typing.Annotated, origin, *value.__metadata__)
@@ -187,6 +196,14 @@ def _checked(reference: Import, value: Any) -> Import | None:
         return reference if resolve_import(reference) is value else None
     except PackageError:
         return None
+
+
+# What reading from a class gives is the class' own, not what its instances find.
+_OF_TYPE = {
+    name
+    for name, held in vars(type).items()
+    if isinstance(held, types.GetSetDescriptorType | types.MemberDescriptorType)
+} - {"__doc__"}  # fmt: skip
 
 
 class References:
@@ -234,6 +251,9 @@ class References:
         if self.is_made(cls):
             owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
             cls = cls if self.is_made(owner) else owner
+        if name in _OF_TYPE:
+            owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
+            return Item(Attribute(Bound(self.to(owner)), "__dict__"), name)
         return Attribute(Bound(self.to(cls)), name)
 
     def rely_on_code(self, function: FunctionType | MethodType, reference: Import) -> None:

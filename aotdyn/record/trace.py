@@ -191,6 +191,7 @@ def trace_frame(request: Request) -> Traced:
                 raise _unsupported(tracer, found)
             step = found.origin if found.origin is not None else tracer.step
         finally:
+            class_statements.forget(tracer.references.made)
             # What it has seen goes now: it knows itself, and would wait for the collector.
             vars(tracer).clear()
         if step <= request.reserved or step in stop_at:

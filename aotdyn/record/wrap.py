@@ -407,8 +407,21 @@ _DICT_READS = ("__getitem__", "__contains__", "__iter__", "__len__", "__getattri
 
 
 def _is_named_tuple(value: Any) -> bool:
-    cls = type(value)
-    return issubclass(cls, tuple) and cls.__bases__ == (tuple,) and hasattr(cls, "_fields")
+    return is_named_tuple(type(value))
+
+
+def is_named_tuple(cls: type) -> bool:
+    """Whether a class is a named tuple whose special methods are those of tuples."""
+    if not issubclass(cls, tuple) or cls.__bases__ != (tuple,) or not hasattr(cls, "_fields"):
+        return False
+    special = (held for name, held in vars(cls).items() if name.startswith("__"))
+    return all(_is_generated(held) for held in special if isinstance(held, types.FunctionType))
+
+
+def _is_generated(function: types.FunctionType) -> bool:
+    """Whether a method is one that `namedtuple` gives to its classes."""
+    module = str(function.__globals__.get("__name__"))
+    return module == "collections" or module.startswith("namedtuple_")
 
 
 _BUILTIN_BASES = (int, float, str, bytes, complex, list, tuple, dict, set, frozenset, type,

@@ -191,7 +191,7 @@ def describe_source(source: Source) -> str:
 def describe_guard(guard: Guard) -> str:
     """A guard as people read it: paths, and values or names instead of references."""
     if guard.kind == "EQUALS":
-        return f"{describe_source(guard.source)} == {guard.expected!r}"
+        return f"{describe_source(guard.source)} == {_whole(guard.expected)}"
     if guard.kind == "STATE":
         return "the process' state (gradient mode, autocast, defaults)"
     if guard.kind == "CLASSES":
@@ -211,6 +211,14 @@ def describe_guard(guard: Guard) -> str:
             for s, m in zip(sources, metas, strict=True)
         )
     return guard.text(_plain_name, describe_source)
+
+
+def _whole(value: Any) -> str:
+    """A value's `repr`; hexadecimal where Python refuses to write out a number otherwise."""
+    try:
+        return repr(value)
+    except ValueError:
+        return hex(value) if type(value) is int else short(value)
 
 
 def short(value: Any) -> str:

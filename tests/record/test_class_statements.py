@@ -5,10 +5,12 @@ import collections
 import dataclasses
 import enum
 import functools
+import gc
 import typing
 
 import torch
 
+import aotdyn
 from tests.record.programs import Programs, note
 
 program = Programs()
@@ -1063,6 +1065,52 @@ def p_a_class_that_is_being_made(x):
 
 class OddName(str):
     pass
+
+
+class Registered:
+    pass
+
+
+def test_stand_ins_are_no_subclasses(agree):
+    def program(x):
+        class Made(Registered):
+            pass
+
+        return Made().__class__.__name__, x
+
+    agree(program, (torch.ones(2),), breaks=0, package=False)
+    gc.collect()
+    gc.disable()
+    try:
+        aotdyn.compile(program, backend="eager")(torch.ones(2))
+        assert Registered.__subclasses__() == []
+    finally:
+        gc.enable()
+
+
+class Named:
+    __dict__ = property(lambda self: {"told": 1})
+
+
+@program(breaks=None)
+def p_a_property_named_as_an_attribute_of_classes(x):
+    return Named().__dict__, x
+
+
+class Told:
+    def __init_subclass__(cls, **kwargs):
+        CALLS.append(cls.__name__)
+        super().__init_subclass__(**kwargs)
+
+
+@program(breaks=None)
+def p_hooks_behind_that_of_typing(x):
+    del CALLS[:]
+
+    class Made(typing.Generic[T], Told):
+        pass
+
+    return Made.__name__, list(CALLS), x
 
 
 test_agrees = program.test()

@@ -2,6 +2,7 @@
 
 import abc
 import enum
+import io
 import operator
 import typing
 
@@ -1117,6 +1118,77 @@ def p_properties_that_cannot_be_set(x):
         WithProperties().v = 3
     except AttributeError as error:
         return str(error), x
+
+
+class Float(float):
+    def __init__(self, value):
+        self.told = "of its own"
+
+
+FLOAT = Float(1.5)
+
+
+@program(breaks=None)
+def p_attributes_of_what_is_not_understood(x):
+    made = Float.fromhex((2.5).hex())
+    found = [getattr(each, "told", "none") for each in (FLOAT, made)]
+    return found, hasattr(FLOAT, "told"), hasattr(FLOAT, "other"), FLOAT.told, x
+
+
+class Missing:
+    def __getattr__(self, name):
+        raise AttributeError
+
+
+class Named:
+    def __getattr__(self, name):
+        raise AttributeError("text", name="own")
+
+
+@program(breaks=None)
+def p_errors_say_which_attribute(x):
+    told = []
+    for value in (Missing(), Named(), Bare()):
+        try:
+            value.absent
+        except AttributeError as error:
+            told.append((error.name, error.obj is value, error.args))
+    return told, x
+
+
+class Bare:
+    pass
+
+
+@program(breaks=None)
+def p_files_are_made_in_frames(x):
+    file = io.StringIO()
+    file.write("text")
+    return file.getvalue(), x
+
+
+class Pair(typing.NamedTuple):
+    left: int
+    right: int = 1
+
+    def __str__(self):
+        return f"{self.left} -> {self.right}"
+
+    def __add__(self, other):
+        return "added", other
+
+    def __len__(self):
+        return 7
+
+
+PAIR = Pair(1, 2)
+
+
+@program(breaks=None)
+def p_named_tuples_with_operators(x):
+    made = Pair(3)
+    found = [(str(each), each + (1,), len(each), list(each), each.right) for each in (PAIR, made)]
+    return found, made._replace(right=5).right, made._asdict(), type(made), PAIR == (1, 2), x
 
 
 test_agrees = program.test()

@@ -284,4 +284,27 @@ def p_copied_then_break(x):
     return a[0] is b["k"][0], a, log
 
 
+class StateOfClass(list):
+    @classmethod
+    def __getstate__(cls):
+        return {"a": cls.__name__}
+
+
+class ArgumentsOfClass(list):
+    def __new__(cls, a=0):
+        self = super().__new__(cls)
+        self.a = a
+        return self
+
+    @classmethod
+    def __getnewargs__(cls):
+        return (7,)
+
+
+@program(breaks=None)
+def p_class_methods_say_how_to_copy(x):
+    copies = copy.deepcopy(StateOfClass([1])), copy.copy(ArgumentsOfClass(1))
+    return [(list(each), each.a) for each in copies], x
+
+
 test_agrees = program.test()

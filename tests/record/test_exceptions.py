@@ -865,4 +865,12 @@ def p_operator_fails_and_nobody_catches(x):
         return x @ torch.ones(5)
 
 
+@program(breaks=None)
+def p_the_text_of_a_syntax_error(x):
+    told = []
+    for error in (SyntaxError("text"), OSError(2, "text"), KeyError("text")):
+        told.append((str(error), repr(error)))
+    return told, x
+
+
 test_agrees = program.test()

@@ -840,4 +840,23 @@ def p_waits_without_locals(x):
     return found, list(generator), x
 
 
+@program()
+def p_what_is_thrown_comes_from_what_is_handled(x):
+    def inner():
+        yield
+
+    def handling():
+        try:
+            raise KeyError("a")
+        except KeyError:
+            yield from inner()
+
+    generator = handling()
+    generator.send(None)
+    try:
+        generator.throw(ValueError)
+    except ValueError as error:
+        return type(error.__context__), error.__context__.args, x
+
+
 test_agrees = program.test()

@@ -19,6 +19,7 @@ from typing import (
     NamedTuple,
     NewType,
     Optional,
+    ParamSpec,
     Protocol,
     Sequence,
     Sized,
@@ -364,12 +365,33 @@ class OwnAlias(types.GenericAlias):
     origin: type
 
 
+NO_TYPE = "/T"
 OWN_ALIAS = OwnAlias(list, int)
 
 
 @program(breaks=None)
 def p_aliases_of_the_program(x):
     return type(OWN_ALIAS) is OwnAlias, OWN_ALIAS == list[int], OWN_ALIAS.__origin__, x
+
+
+@program(breaks=None)
+def p_what_typing_refuses_or_makes_anew(x):
+    told = []
+    for make in (lambda: List[NO_TYPE], lambda: type("C", (List["T"],), {})):
+        try:
+            make()
+        except (SyntaxError, TypeError) as error:
+            told.append(str(error))
+    try:
+
+        class Made(Optional[int]):
+            pass
+
+    except TypeError as error:
+        told.append(str(error))
+    P = ParamSpec("P")
+    unpacked = tuple[int, *tuple[str, ...]]
+    return told, P.args == P.args, P.args.__origin__ is P, get_args(unpacked)[0], x
 
 
 test_agrees = program.test()

@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import types
 from collections.abc import Container, Sized
 
 from tests.record.programs import Programs
@@ -186,6 +187,22 @@ def p_ambiguous_dispatch(x):
         return dispatched(Both()), x
     except RuntimeError as error:
         return type(error), dispatched(1), x
+
+
+class Watched(types.ModuleType):
+    def __getattribute__(self, name):
+        log.append(name)
+        return super().__getattribute__(name)
+
+
+WATCHED = Watched("watched")
+
+
+@program(breaks=None)
+def p_modules_of_a_class_of_the_program(x):
+    del log[:]
+    WATCHED.attribute = 1
+    return WATCHED.attribute, list(log), x
 
 
 test_agrees = program.test()

@@ -6,6 +6,8 @@ import math
 import operator
 import types
 
+import torch
+
 from tests.record.programs import Programs
 
 program = Programs()
@@ -445,6 +447,12 @@ def p_raise_cls(x):
         raise ValueError
     except ValueError as e:
         return e.args, x
+
+
+@program((torch.ones(2), 1 << 20000))
+def p_numbers_too_long_to_be_written(x, given):
+    number = 1 << 20001
+    return number, number == given * 2, x
 
 
 test_agrees = program.test()

@@ -26,13 +26,13 @@ def RAISE_VARARGS(t, frame, ins):
     value = _exception(t, frame.pop(), "exceptions")
     if cause is not None and not (isinstance(cause, Constant) and cause.value is None):
         cause = _exception(t, cause, "exception causes")
-    _chain(t, value, cause)
+    chain(t, value, cause)
     if ins.arg == 2:
         value.suppressed = True
     raise Raised(value)
 
 
-def _chain(t, value: ExceptionVariable, cause) -> None:
+def chain(t, value: ExceptionVariable, cause) -> None:
     """Sets what an exception that is raised comes from."""
     if value.source is not None:
         # Its traceback and context change where it is really raised.

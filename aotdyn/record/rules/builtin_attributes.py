@@ -2,6 +2,7 @@
 builtin types."""
 
 import types
+from typing import Any
 
 from ...package.source import Attribute, Bound, Item
 from ..attributes import bind_member
@@ -28,6 +29,7 @@ from ..variables import (
     Known,
     MethodVariable,
     ObjectVariable,
+    Opaque,
     SliceVariable,
     SuperVariable,
     TupleVariable,
@@ -172,6 +174,8 @@ def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
         found = _member_set(t, value, key, default)
         if found is not None:
             return found
+    if _is_made_anew(value, key):
+        raise GraphBreak("attribute", f"{self.describe()}.{key}")
     if not hasattr(value, key):
         if not isinstance(value, type) and type(getattr(value, "__dict__", None)) is dict:
             t.guard("LACKS", Attribute(source, "__dict__"), key)
@@ -187,6 +191,16 @@ def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
     if isinstance(value, type) and t.references.is_made(value):
         return t.lazy(getattr(value, key), t.references.member_source(value, key))
     return t.lazy(getattr(value, key), Attribute(source, key))
+
+
+def _is_made_anew(value: Any, name: str) -> bool:
+    """Whether an attribute of what `typing` makes is computed, or another object each time."""
+    if type(value).__module__ != "typing":
+        return False
+    if isinstance(type(value).__getattribute__, types.FunctionType):
+        return True
+    found = getattr(value, name, None)
+    return type(found).__module__ == "typing" and getattr(value, name) is not found
 
 
 def _is_fact(value, key: str) -> bool:
@@ -299,6 +313,8 @@ def builtin_getattr(t, self, name, default=None):
     if isinstance(self, SliceVariable) and key in ("start", "stop", "step"):
         return self.items[("start", "stop", "step").index(key)]
     value, owner = lookup(t, self.type, key)
+    if _may_have_own(self, key, value):
+        raise GraphBreak("unknown_type", f"{self.describe()}.{key}")
     if value is MISSING:
         if default is not None:
             return default
@@ -319,6 +335,13 @@ def builtin_getattr(t, self, name, default=None):
         bound = getattr(self.type, key)
         return Known(bound, Bound(t.references.to(bound)))
     return t.wrap_result(getattr(t.constant(self), key))
+
+
+def _may_have_own(self: Variable, name: str, held: Any) -> bool:
+    """Whether an object that is not understood may have an attribute of its own of this name."""
+    if not isinstance(self, Opaque) or not self.type.__dictoffset__:
+        return False
+    return held is MISSING or name in getattr(self.value, "__dict__", ())
 
 
 def _field_index(cls: type, name: str) -> int:

@@ -8,6 +8,7 @@ needed after the graph.
 
 import abc
 import builtins
+import contextlib
 import dataclasses
 import types
 from typing import Any, NoReturn
@@ -94,14 +95,18 @@ def _bases(t, given: list[Variable]) -> tuple[Any, ...]:
     when one is inherited from."""
     if not all(isinstance(base, Known) for base in given):
         _refuse("a base that is no class")
-    resolved = types.resolve_bases(tuple(base.value for base in given))
+    try:
+        resolved = types.resolve_bases(tuple(base.value for base in given))
+    except TypeError as error:
+        t.raise_exception(TypeError, *error.args)
     for base in resolved:
         if not isinstance(base, type):
             _refuse("a base that is no class")
         lookup(t, base, "__init_subclass__")
-        hook = getattr(base.__init_subclass__, "__func__", None)
-        if hook is not None and hook.__module__ != "typing":
-            _refuse(f"{base.__qualname__}.__init_subclass__")
+        for each in base.__mro__:
+            # That of `typing` calls the next one.
+            if "__init_subclass__" in vars(each) and each.__module__ not in ("typing", "builtins"):
+                _refuse(f"{each.__qualname__}.__init_subclass__")
     return resolved
 
 
@@ -128,6 +133,18 @@ def make_class(t, meta: Any, name: str, bases: tuple, names: dict[str, Variable]
     t.references.made.append(value)
     t.remember(value, made)
     return made
+
+
+class _Forgotten:
+    """What stand-ins inherit from when the trace has ended."""
+
+
+def forget(stand_ins: list[type]) -> None:
+    """Stand-ins are no subclasses of the program's classes any more. One with another layout than
+    that of plain objects is one until it is collected."""
+    for each in reversed(stand_ins):
+        with contextlib.suppress(TypeError):
+            each.__bases__ = (_Forgotten,)
 
 
 def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Variable:

@@ -12,7 +12,7 @@ from ...package.source import Attribute, Bound, Called, Source
 from ..attributes import has_own_dict, own_attribute
 from ..hazards import storage_of
 from ..iteration import iterate
-from ..members import lookup
+from ..members import lookup, static_lookup
 from ..operation import apply, call_method
 from ..signals import GraphBreak
 from ..variables import (
@@ -81,7 +81,7 @@ def _taken_apart(t, self: Variable, args: list[Variable], *more: Variable) -> Tu
 
 def _state(t, self: Variable) -> Variable:
     cls = self.type
-    if isinstance(getattr(cls, "__getstate__", None), types.FunctionType):
+    if not isinstance(static_lookup(cls, "__getstate__")[0], types.MethodDescriptorType):
         return call_method(t, self, "__getstate__")
     if not isinstance(self, ObjectVariable):
         return NONE

@@ -171,7 +171,9 @@ def _text(function: Any, method: str, plain_text: Any) -> None:
         items = t.realize(self.args).items
         try:
             values = [t.constant(item) for item in items]
-            result = getattr(self.cls.__new__(self.cls, *values), method)()
+            by_code = isinstance(self.cls.__init__, types.FunctionType)
+            made = self.cls.__new__(self.cls, *values) if by_code else self.cls(*values)
+            result = getattr(made, method)()
         except (TypeError, AttributeError):
             raise GraphBreak("exception", f"the text of a {self.cls.__qualname__}") from None
         return Constant(result)

@@ -49,8 +49,8 @@ def subscribe(t, self, key):
         return typed(t, value[_plain(t, key)])
     except NotConstant:
         raise GraphBreak("unknown_operation", f"{self.describe()}[…]") from None
-    except TypeError as error:
-        raise Raised(t.exception(TypeError, *error.args)) from None
+    except (TypeError, SyntaxError) as error:
+        raise Raised(t.exception(type(error), *error.args)) from None
 
 
 def _makes_alias(t, value: Any) -> bool:

@@ -16,7 +16,7 @@ from ..variables import (
     Variable,
 )
 from ..variables.sequences import HeldList, SequenceObject
-from ..wrap import WRAPPERS, add_predicate, items_of
+from ..wrap import WRAPPERS, add_predicate, is_named_tuple, items_of
 from ..write_back import EFFECTS, object_effect
 from .table import find, rule
 
@@ -84,7 +84,7 @@ def allocate(t, cls: type, items: list[Variable]) -> Variable:
     """`list.__new__(cls)` or `tuple.__new__(cls, items)`."""
     if issubclass(cls, list):
         return t.new(SequenceObject(cls, t.new(HeldList([]))))
-    if cls.__bases__ == (tuple,) and hasattr(cls, "_fields"):
+    if is_named_tuple(cls):
         return t.new(TupleVariable(items, cls=cls))
     return t.new(SequenceObject(cls, t.new(TupleVariable(items))))
 
@@ -112,7 +112,7 @@ def list_init(t, self, items=None):
 
 def _is_sequence_object(value: Any) -> bool:
     cls = type(value)
-    if not isinstance(value, list | tuple) or cls.__module__.startswith("torch"):
+    if not issubclass(cls, list | tuple) or cls.__module__.startswith("torch"):
         return False
     if any(hasattr(getattr(cls, name, None), "__code__") for name in _READS):
         return False

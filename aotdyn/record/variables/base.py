@@ -79,7 +79,8 @@ class Opaque(Variable):
         return type(self.value)
 
     def describe(self) -> str:
-        named = self.value if isinstance(self.value, BuiltinFunctionType) else type(self.value)
+        kind = type(self.value)
+        named = self.value if kind is BuiltinFunctionType else kind
         return named.__qualname__
 
 
@@ -109,7 +110,10 @@ class Constant(Variable):
         return self.value
 
     def describe(self) -> str:
-        return f"{type(self.value).__name__} {self.value!r}"
+        kind = type(self.value).__name__
+        if type(self.value) is int and self.value.bit_length() > 1000:
+            return f"{kind} of {self.value.bit_length()} bits"
+        return f"{kind} {self.value!r}"
 
 
 class Known(Variable):
