@@ -13,7 +13,7 @@ import torch
 
 from ..package.guard import Guard
 from ..package.reference import Import
-from ..package.source import Attribute, Item, Local, OwnDict, ReferredItem, Source
+from ..package.source import Attribute, Item, Local, OwnDict, ReferredItem, Source, TypeOf
 
 _DICT, _TUPLE = Import("builtins", "dict"), Import("builtins", "tuple")
 _ABOUT_KEYS = {"HAS", "LACKS", "KEYS", "LENGTH", "EMPTY", "NONEMPTY"}
@@ -90,8 +90,9 @@ class _Known:
 
     def __init__(self, guards: list[Guard], written: set[Source]):
         self.types = {g.source: g.expected for g in guards if g.kind == "TYPE"}
-        likes = {g.source.base for g in guards if g.kind == "CLASS_LIKE" and g.source is not None}
-        self.instances = self.types.keys() | likes
+        self.instances = self.types.keys() | {
+            g.source.of for g in guards if g.kind == "CLASS_LIKE" and isinstance(g.source, TypeOf)
+        }
         self.written = written
 
     def decider(self, guard: Guard) -> Source | None:
@@ -111,7 +112,7 @@ class _Known:
         owner = own_dict_of(source)
         if source in self.written or owner in self.written:
             return False
-        return self.types.get(source) == _DICT or owner in self.instances
+        return self.types.get(source) == _DICT or owner is not None and owner in self.instances
 
     def _holder(self, source: Source) -> Source | None:
         """The dict that holds an object, itself or within tuples."""

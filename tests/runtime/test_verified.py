@@ -13,6 +13,7 @@ from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
 from aotdyn.runtime.verified import VerifiedDicts
 from tests.conftest import assert_agree, perform
+from tests.record.mutations import always_by_version
 
 X = torch.arange(6.0).view(2, 3)
 
@@ -134,6 +135,24 @@ def test_what_is_no_dict():
     known.now(None, (held, {}), ())
     assert not known.before((held, None))
     assert not known.before((held, Holder.__dict__))
+
+
+def test_a_dict_that_is_reordered(monkeypatch):
+    """An OrderedDict has no new version then; nor is a class' namespace asked for one."""
+    always_by_version(monkeypatch)
+
+    class Local:
+        size = 2
+
+    def fn(cls, order, x):
+        x = x * cls.size * len(order)
+        return x * next(iter(order.values()))
+
+    served, order = compiled(fn, Settings("eager")), OrderedDict(a=1, b=2)
+    for _ in range(3):
+        assert torch.equal(served(Local, order, X), fn(Local, order, X))
+    order.move_to_end("a")
+    assert torch.equal(served(Local, order, X), fn(Local, order, X))
 
 
 # -- modules ------------------------------------------------------------
