@@ -1113,4 +1113,33 @@ def p_hooks_behind_that_of_typing(x):
     return Made.__name__, list(CALLS), x
 
 
+@program(breaks=1)
+def p_named_tuples_are_made(x):
+    P = collections.namedtuple("P", ["a", "b", "c"], defaults=(1, None))
+
+    class Q(collections.namedtuple("Q", "a b", module="elsewhere")):
+        __slots__ = ()
+
+        def total(self):
+            return self.a + self.b
+
+    P.extra = 4
+    made, other = P(x), Q(x, 1)
+    note([], 1)
+    told = P._fields, P.__name__, P.__module__, Q.__base__.__module__, P.extra, P._field_defaults
+    items = dict(made._asdict()), made.b, made._replace(b=5).b, P(1) == (1, 1, None), repr(P(1))
+    return told, items, other.total(), type(other._replace(a=1)) is Q, Q(1, 2) + (3,)
+
+
+@program()
+def p_named_tuples_that_are_refused(x):
+    told = []
+    for args in (("P", "a a"), ("1P", "a"), ("P", "def"), ("P", "a b")):
+        try:
+            told.append(collections.namedtuple(*args)._fields)
+        except ValueError as error:
+            told.append(str(error))
+    return told, collections.namedtuple("P", "a def a", rename=True)._fields, x
+
+
 test_agrees = program.test()

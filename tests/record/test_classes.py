@@ -1191,6 +1191,18 @@ def p_named_tuples_with_operators(x):
     return found, made._replace(right=5).right, made._asdict(), type(made), PAIR == (1, 2), x
 
 
+class Fields(typing.NamedTuple):
+    first: object
+    second: int = 2
+    constant = 7
+
+
+@program()
+def p_named_tuples_tell_their_fields(x):
+    made = Fields(x)
+    return made._asdict(), made._fields, made.constant, made._replace(first=x + 1)._asdict()
+
+
 test_agrees = program.test()
 
 

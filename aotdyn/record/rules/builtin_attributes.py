@@ -334,6 +334,8 @@ def builtin_getattr(t, self, name, default=None):
     if isinstance(value, types.ClassMethodDescriptorType):
         bound = getattr(self.type, key)
         return Known(bound, Bound(t.references.to(bound)))
+    if isinstance(self, TupleVariable) and not hasattr(type(value), "__get__"):
+        return member(t, self.type, key, value)
     return t.wrap_result(getattr(t.constant(self), key))
 
 

@@ -8,6 +8,7 @@ needed after the graph.
 
 import abc
 import builtins
+import collections
 import contextlib
 import dataclasses
 import types
@@ -17,11 +18,12 @@ from ...package.reference import Import
 from ...package.replaced import BUILTINS
 from ...package.source import Attribute, Bound, Item
 from ..body import BodyWriter, rebuilds
+from ..folding import plain
 from ..invoke import new_frame, run_inlined
 from ..members import lookup
 from ..operation import call, call_method
 from ..references import Body
-from ..signals import GraphBreak, SkipFrame
+from ..signals import GraphBreak, NotConstant, SkipFrame
 from ..stand_ins import stand_in_for
 from ..variables import (
     DELETED,
@@ -130,6 +132,28 @@ def make_class(t, meta: Any, name: str, bases: tuple, names: dict[str, Variable]
         type.__setattr__(value, member, members[member])
     made = t.new(ClassVariable(value, [Known(base) for base in bases], names))
     made.late = late
+    t.references.made.append(value)
+    t.remember(value, made)
+    return made
+
+
+@rule(collections.namedtuple)
+def make_named_tuple(t, typename, field_names, *, rename=None, defaults=None, module=None):
+    """A class of plain constants; `namedtuple` itself makes the stand-in, and the real one."""
+    given = {"typename": typename, "field_names": field_names, "rename": rename,
+             "defaults": defaults, "module": module}  # fmt: skip
+    try:
+        named = {name: plain(t.deep(each)) for name, each in given.items() if each is not None}
+    except NotConstant:
+        return NotImplemented
+    if named.get("module") is None:
+        named["module"] = t.frame.globals.get("__name__", "__main__")
+    try:
+        value = collections.namedtuple(**named)
+    except (TypeError, ValueError) as error:
+        t.raise_exception(type(error), *error.args)
+    made = t.new(ClassVariable(value, [Known(tuple)], {}))
+    made.named = named
     t.references.made.append(value)
     t.remember(value, made)
     return made
@@ -329,6 +353,10 @@ _FLAGS = ("init", "repr", "eq", "order", "unsafe_hash", "frozen", "match_args", 
 @rebuilds(ClassVariable)
 def _rebuild(w: BodyWriter, v: ClassVariable) -> str:
     value = v.value
+    if v.named:
+        maker = w.ref(Import("collections", "namedtuple"))
+        given = ", ".join(f"{name}={_literal(w, each)}" for name, each in v.named.items())
+        return _changed(w, v, w.bind(value.__name__, f"{maker}({given})"))
     bases = "".join(f"{w.ref(w.t.references.to(base))}, " for base in value.__bases__)
     told = {name: w.value(item) for name, item in v.namespace.items() if name not in v.late}
     members = ", ".join(f"{name!r}: {text}" for name, text in told.items())
@@ -336,6 +364,19 @@ def _rebuild(w: BodyWriter, v: ClassVariable) -> str:
     made = w.bind(value.__name__, f"{meta}({value.__name__!r}, ({bases}), {{{members}}})")
     for name in sorted(v.late):
         w.lines.append(f"type.__setattr__({made}, {name!r}, {w.value(v.namespace[name])})")
+    return _changed(w, v, made)
+
+
+def _literal(w: BodyWriter, value: Any) -> str:
+    """Constants and lists and tuples of them."""
+    if type(value) in (list, tuple):
+        parts = "".join(f"{_literal(w, each)}, " for each in value)
+        return f"[{parts}]" if type(value) is list else f"({parts})"
+    return w.literal(value)
+
+
+def _changed(w: BodyWriter, v: ClassVariable, made: str) -> str:
+    """What was done to a class since it was made is done again."""
     w.known(v, made)
     for kind, name, item in v.steps:
         if kind == "set":

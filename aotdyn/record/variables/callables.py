@@ -1,6 +1,7 @@
 """Functions, methods and `super()`."""
 
 from types import CodeType, FunctionType, MethodType
+from typing import Any
 
 from ...package.reference import CodeOf, Import
 from ...package.source import Source
@@ -97,10 +98,11 @@ class ClassVariable(Known):
     tracing is a stand-in there too. bases: variables. namespace: the members in order, as they
     were when it was made. steps: what was done to it since, in order: ("set", name, variable),
     ("delete", name, None), ("dataclass", "", flags). late: names of members that have been told by
-    the traced program that the class has them.
+    the traced program that the class has them. named: for one that `namedtuple` made, what it was
+    called with.
     """
 
-    __slots__ = ("bases", "namespace", "steps", "late")
+    __slots__ = ("bases", "namespace", "steps", "late", "named")
 
     def __init__(self, value: type, bases: list[Variable], namespace: dict[str, Variable]):
         super().__init__(value)
@@ -108,6 +110,7 @@ class ClassVariable(Known):
         self.namespace = namespace
         self.steps: list[tuple] = []
         self.late: set[str] = set()
+        self.named: dict[str, Any] = {}
 
 
 class HolderVariable(Variable):
