@@ -1,9 +1,11 @@
 """Traces a registry of models with backend="eager" and compares each with plain Python:
 
-    python benchmarks/models.py --registry DIR [--json FILE] [--grad] [--shapes] [NAME ...]
+    python benchmarks/models.py --registry DIR [--json FILE] [--grad] [--shapes] [--against]
+                                [NAME ...]
 
-With `--packages FOLDER` each is packed there as well (target eager), and a fresh process serves the
-packages at the same shapes; `--serve FOLDER` does that alone.
+With `--against` torch.compile with a backend that only counts traces the same models in the same
+run, in turns. With `--packages FOLDER` each is packed there as well (target eager), and a fresh
+process serves the packages at the same shapes; `--serve FOLDER` does that alone.
 
 DIR holds `models.py`, which defines REG[name] with `make_model()`, `make_inputs(batch, seq)` and
 `group`; a `dynamo.json` next to it, {name: {graphs, ops, breaks, trace_s}}, is shown alongside.
@@ -50,6 +52,7 @@ class Row:
     reasons: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     error: str = ""
+    torch: dict[str, Any] = field(default_factory=dict)
 
 
 def main() -> None:
@@ -63,14 +66,20 @@ def main() -> None:
         sys.exit(serve(registry, args))
     theirs = _reference(Path(args.registry) / "dynamo.json")
     rows = []
+    if args.against:
+        _warm_up()
     for name in args.names or registry:
         rows.append(measure(name, registry[name], args))
-        _print(rows[-1], theirs.get(name), args.verbose)
+        if args.against:
+            rows[-1].torch = torchs(registry[name], args)
+        _print(rows[-1], rows[-1].torch or theirs.get(name), args.verbose)
     if args.json:
         Path(args.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
     equal, broken = sum(row.equal for row in rows), sum(row.breaks for row in rows)
     print(f"{equal} of {len(rows)} equal, {broken} breaks, "
           f"{sum(row.seconds for row in rows):.1f} s")  # fmt: skip
+    if args.against:
+        _summary(rows)
     if args.packages:
         command = [sys.executable, __file__, "--registry", args.registry, *args.names,
                    "--serve", args.packages, *(["--shapes"] if args.shapes else [])]  # fmt: skip
@@ -110,6 +119,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", help="a file to write the rows to")
     parser.add_argument("--grad", action="store_true", help="trace under grad mode and compare "
                         "the parameters' gradients")  # fmt: skip
+    parser.add_argument("--against", action="store_true", help="trace with torch.compile as well")
     parser.add_argument("--packages", help="a folder to pack the recordings into and serve from")
     parser.add_argument("--serve", help="only serve the packages of a folder")
     parser.add_argument("--shapes", action="store_true", help="also two further shapes")
@@ -158,6 +168,62 @@ def measure(name: str, entry: Any, args: argparse.Namespace) -> Row:
         path.unlink(missing_ok=True)
     row.skipped = skipped
     return row
+
+
+def _warm_up() -> None:
+    """What either tracer does once in a process is not the first model's."""
+    for compile in (aotdyn.compile, torch.compile):
+        compile(torch.sin, backend="eager")(torch.ones(2))
+        compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+
+
+def torchs(entry: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """The same of torch's own tracer: graphs, operators and breaks of the first call, its CPU
+    time, and the graphs after all shapes."""
+    from torch._dynamo.utils import counters
+
+    torch._dynamo.reset()
+    counters.clear()
+    graphs: list[int] = []
+
+    def counting(module: torch.fx.GraphModule, inputs: list) -> Callable:
+        nodes = module.graph.nodes
+        graphs.append(sum(node.op.startswith("call_") for node in nodes))
+        return module.forward
+
+    torch.manual_seed(0)
+    model = entry.make_model()
+    traced = torch.compile(model, backend=counting)
+    found: dict[str, Any] = {}
+    try:
+        for shape in SHAPES[: 3 if args.shapes else 1]:
+            inputs = entry.make_inputs(*shape)
+            call(model, copy.deepcopy(inputs), model, args.grad)
+            start = time.process_time()
+            call(traced, inputs, model, args.grad)
+            if not found:
+                found = {
+                    "graphs": len(graphs), "ops": sum(graphs),
+                    "breaks": sum(counters["graph_break"].values()),
+                    "trace_s": time.process_time() - start,
+                }  # fmt: skip
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        return {"graphs": 0, "ops": 0, "breaks": 0, "trace_s": 0.0, "error": lines[0][:200]}
+    found["graphs_after_2_more_shapes"] = len(graphs)
+    return found
+
+
+def _summary(rows: list[Row]) -> None:
+    """Both tracers, over the models that both have traced."""
+    both = [row for row in rows if not row.error and not row.torch.get("error")]
+    mine, theirs = sum(r.seconds for r in both), sum(r.torch["trace_s"] for r in both)
+    worse = [row.name for row in both if row.breaks > row.torch["breaks"]]
+    slower = [row.name for row in both if row.seconds > row.torch["trace_s"]]
+    print(f"{len(both)} models: {mine:.1f} s, torch.compile {theirs:.1f} s, ratio "
+          f"{mine / theirs:.2f}; {sum(r.breaks for r in both)} breaks, torch.compile "
+          f"{sum(r.torch['breaks'] for r in both)}")  # fmt: skip
+    print(f"more breaks: {', '.join(worse) or 'none'}; slower: {', '.join(slower) or 'none'}")
 
 
 def _collect(skipped: list[str]):
