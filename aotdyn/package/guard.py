@@ -128,9 +128,14 @@ def _left(operator: str) -> Callable[..., str]:
     return text
 
 
-def _table_ends(guard, name, value):
-    """How many values an iterator of C over a table has left, if the table has kept its size."""
-    return f"{name(Runtime('left'))}({value(guard.source)}) == {guard.expected}"
+def _left_of_table(operator: str) -> Callable[..., str]:
+    """How many values an iterator of C over a table has left, if the table has not changed so that
+    it raises."""
+
+    def text(guard, name, value):
+        return f"{name(Runtime('left'))}({value(guard.source)}) {operator} {guard.expected}"
+
+    return text
 
 
 def _same(guard, name, value):
@@ -222,7 +227,8 @@ KINDS: dict[str, Callable[..., str]] = {
     "LEFT": _left(">="),
     "LEFT_MOST": _left("<="),
     "ENDS": _left("=="),
-    "TABLE_ENDS": _table_ends,
+    "TABLE_LEFT": _left_of_table(">="),
+    "TABLE_ENDS": _left_of_table("=="),
     "SAME": _same,
     "DISTINCT": _distinct,
     "DIFFERENT": _different,

@@ -66,6 +66,20 @@ def changed(table):
     return iterator
 
 
+def moved():
+    """An iterator over a dict whose keys have been exchanged."""
+    table = {1: 1, 2: 2, 3: 3}
+    iterator = iter(table)
+    next(iterator)
+    for key in (1, 2, 3):
+        del table[key]
+    for key in (4, 5, 6):
+        table[key] = key
+    for _ in range(2):
+        next(iterator)
+    return iterator
+
+
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
@@ -236,6 +250,8 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("LEFT", V, 2), [iter([1, 2]), iter(range(3))], [iter([1]), iter(()), 5]),
     (Guard("LEFT_MOST", V, 2), [iter({}), iter({1: 1, 2: 2})], [iter({1, 2, 3})]),
     (Guard("ENDS", V, 1), [iter([1]), advanced([1, 2])], [iter([]), iter((1, 2))]),
+    (Guard("TABLE_LEFT", V, 1), [iter({1: 1}), advanced({1, 2, 3})],
+     [iter({}), changed({1: 1}), moved()]),
     (Guard("TABLE_ENDS", V, 1), [iter({1: 1}), advanced({1, 2})],
      [iter({}), iter({1, 2}), changed({1: 1}), iter([])]),
     (Guard("EQUALS", Ahead(V, 1), 5), [iter([1, 5]), advanced((1, 2, 5)), iter({1: 2, 5: 6})],

@@ -119,17 +119,18 @@ def _next_of_sequence(t, self: LiveIterator) -> Variable | None:
     if index and history.length_differs(self.source):
         # One step serves every length.
         raise GraphBreak("live_iterator", f"a {self.describe()} of which more or less is left")
-    if self.live.__length_hint__() <= index:
+    is_table = type(self.live) in OVER_TABLES
+    remains, ends = ("TABLE_LEFT", "TABLE_ENDS") if is_table else ("LEFT", "ENDS")
+    count = left(self.live) if is_table else self.live.__length_hint__()
+    if count < 0:
+        raise GraphBreak("live_iterator", f"a {self.describe()} over what was changed")
+    if count <= index:
         history.note_length(self.source, index)
-        is_table = type(self.live) in OVER_TABLES
-        if is_table and left(self.live) < 0:
-            raise GraphBreak("live_iterator", f"a {self.describe()} over what was changed")
-        kind = "TABLE_ENDS" if is_table else "ENDS"
-        t.guard_more(kind, self.source, index, ("LEFT", index))
+        t.guard_more(ends, self.source, index, (remains, index))
         self.ended = True
         return None
     self.taken += 1
-    t.guard_more("LEFT", self.source, self.taken, ("LEFT", index))
+    t.guard_more(remains, self.source, self.taken, (remains, index))
     if type(self.live) is not _RANGES or not index:
         return t.lazy(ahead(self.live, index), Ahead(self.source, index))
     first = t.lazy(ahead(self.live, 0), Ahead(self.source, 0))
