@@ -19,6 +19,7 @@ from ..policy import looks_for_callers, sees_lifetimes
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
+from .lifetimes import has_end
 from .signals import GraphBreak
 from .variables import (
     Constant,
@@ -202,7 +203,7 @@ class Ending:
 
     def _has_end(self, variable: Variable) -> bool:
         """Whether code of the program runs when a value goes."""
-        if not hasattr(_kind(variable), "__del__"):
+        if not has_end(variable):
             return False
         self.t.realize(variable)
         return True

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from opcode import EXTENDED_ARG, _inline_cache_entries, hasfree, opmap, opname
 from types import CodeType, FunctionType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from aotdyn.package.point import RAISE, STEP, Point
 
@@ -224,6 +224,73 @@ def native(
     resume = resume_code(code, point)
     made(resume)
     return _native_resume(code, resume, globals, sum(point.stack) + (point.kind == RAISE))
+
+
+def released(
+    code: CodeType, globals: dict, point: Point, made: Callable[[CodeType], None]
+) -> Callable:
+    """A callable that takes a list of frame values, empties it, and runs the frame as plain Python
+    from a point: nothing but the frame holds the values then.
+
+    Raises what `resume_code` raises.
+    """
+    resume = _released_code(code, point)
+    made(resume)
+    if not code.co_freevars:
+        return FunctionType(resume, globals)
+    first = len(code.co_varnames) + len(code.co_cellvars)
+    last, name = first + len(code.co_freevars), code.co_name
+
+    def frame(values: list) -> Any:
+        return FunctionType(resume, globals, name, None, tuple(values[first:last]))(values)
+
+    return internal(frame)
+
+
+def _released_code(code: CodeType, point: Point) -> CodeType:
+    """As `resume_code`, taking one argument: a list of the frame values."""
+    _require_function(code)
+    _require_unsuspended(code)
+    _require_enterable(code, point)
+    given = len(code.co_varnames)
+    cells = given + len(code.co_cellvars)
+    count = cells + len(code.co_freevars) + sum(point.stack)
+    code = _with_a_local(code)
+    constants, slots = len(code.co_consts), _cell_slots(code)
+
+    def value(index: int) -> bytes:
+        load = _op("LOAD_FAST", 0) + _op("LOAD_CONST", constants + index)
+        return load + _op("BINARY_SUBSCR")
+
+    parts = [_entry(code)]
+    index = cells + len(code.co_freevars)
+    for position, present in enumerate(point.stack):
+        parts.append(value(index) if present else _op("PUSH_NULL"))
+        if position in point.handled:
+            parts.append(_op("PUSH_EXC_INFO") + _op("POP_TOP"))
+        index += present
+    # What a slot holds: the value of a local variable, or a cell.
+    held = {slot: slot for slot, name in enumerate(code.co_varnames[:given])
+            if name not in point.unbound and name not in _boxed(code)}  # fmt: skip
+    held |= {slot: given + index for index, slot in enumerate(slots)}
+    parts += [value(index) + _op("STORE_FAST", slot) for slot, index in held.items() if slot]
+    parts.append(value(held[0]) if 0 in held else b"")
+    whole = 2 * _op("LOAD_CONST", constants + count) + _op("BUILD_SLICE", 2)
+    parts.append(_op("LOAD_FAST", 0) + whole + _op("DELETE_SUBSCR"))
+    parts.append(_op("STORE_FAST" if 0 in held else "DELETE_FAST", 0))
+    parts.append(_op("JUMP_FORWARD", point.offset // 2))
+    prefix, entry = b"".join(parts), len(_entry(code)) // 2
+    return code.replace(
+        co_argcount=1,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+        co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
+        co_stacksize=max(code.co_stacksize, len(point.stack) + 6),
+        co_consts=(*code.co_consts, *range(count), None),
+        co_code=prefix + code.co_code,
+        co_linetable=_first_line(entry) + _no_line(len(prefix) // 2 - entry) + code.co_linetable,
+        co_exceptiontable=_shifted(code.co_exceptiontable, len(prefix) // 2),
+    )
 
 
 def trampoline_code(code: CodeType, target: Callable) -> CodeType:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from ..package.point import Point
+from ..package.point import RESUME, Point
 from ..package.variant import EntryKey, code_hash
 from . import misses
-from .cpython import internal, native
+from .cpython import internal, native, released
 from .hook import hookless, pass_over
 from .link import Linked
 from .support import Continue
@@ -31,8 +31,8 @@ class Entry:
 
     __slots__ = (
         "code", "globals", "point", "settings", "first", "variants", "late", "linked", "skipped",
-        "history", "generation", "hits", "missed", "_plain", "_key", "parent", "children",
-        "asked_for", "pending", "dropped",
+        "history", "generation", "hits", "missed", "_plain", "_released", "_key", "parent",
+        "children", "asked_for", "pending", "dropped",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +52,7 @@ class Entry:
         self.hits = 0
         self.missed = 0
         self._plain: Callable | None = None
+        self._released: Callable | None = None
         self._key: EntryKey | None = None
         self.parent = parent
         self.children: dict[Point, Entry] = {}
@@ -81,6 +82,13 @@ class Entry:
             self._plain = native(self.code, self.globals, self.point, pass_over)
             pass_over(self._plain.__code__)
         return self._plain
+
+    @property
+    def released(self) -> Callable:
+        """As `plain`, given a list of the frame values that it empties."""
+        if self._released is None:
+            self._released = released(self.code, self.globals, self.point, pass_over)
+        return self._released
 
     def at(self, point: Point) -> "Entry":
         """The entry for another point of the same frame."""
@@ -147,10 +155,14 @@ def dispatch(entry: Entry, values: tuple) -> Any:
         else:
             found = misses.handle(entry, values)
             if found is None:
-                try:
-                    return entry.settings.run_plain(entry, values)
-                finally:
-                    del values
+                if entry.point is None or entry.point.kind != RESUME:
+                    try:
+                        return entry.settings.run_plain(entry, values)
+                    finally:
+                        del values
+                held = [*values]
+                del values
+                return entry.settings.run_released(entry, held)
             inputs, body = found
         result = body(inputs, *values)
         if type(result) is not Continue:

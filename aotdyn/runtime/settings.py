@@ -104,6 +104,19 @@ class Settings:
             _current.settings, _current.depth = before, depth
             del values  # see `entry.dispatch`
 
+    @hookless
+    def run_released(self, entry: Entry, values: list) -> Any:
+        """As `run_plain`, in the middle of a frame: nothing but the frame holds its values, which
+        end where it drops them. The list is emptied."""
+        before, depth = getattr(_current, "settings", None), getattr(_current, "depth", 0)
+        if depth >= _DEEPEST:
+            return entry.released(values)
+        _current.settings, _current.depth = self, depth + 1
+        try:
+            return call_hooked(entry.released, values)
+        finally:
+            _current.settings, _current.depth = before, depth
+
 
 # So many frames that run as plain Python, one below the other, are looked below.
 _DEEPEST = 40

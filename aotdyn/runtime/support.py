@@ -1,5 +1,6 @@
 """What generated checks and bodies call. `link.py` binds these by name (`Runtime` references)."""
 
+import threading
 from typing import Any
 
 from torch.nn.modules import module as torch_module
@@ -67,4 +68,6 @@ def annotations(pairs: tuple) -> dict:
 
 def own_dict(value: Any) -> dict:
     """An object's own dictionary, whatever its class does on attribute access."""
+    if isinstance(value, threading.local):
+        return value.__dict__  # the thread's own one
     return object.__getattribute__(value, "__dict__")

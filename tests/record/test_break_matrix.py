@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import aotdyn
+from aotdyn.runtime.suspended import PLAIN
 from tests.record.programs import Note, note  # noqa: F401 - named in the texts below
 
 
@@ -330,7 +331,7 @@ SAMPLE = MATRIX if os.environ.get("AOTDYN_WHOLE_MATRIX") else MATRIX[3::19]
 def test_break(agree, place, kind, live):
     program = make(place, kind, live)
     found = agree(program, (torch.ones(3), 2, []), (-torch.ones(3), 1, []))
-    assert not found.obstacles
+    assert not [each for each in found.obstacles if each.reason != PLAIN]
     assert not any(variant.obstacles for variant in found.variants)
     assert torch.is_grad_enabled()
 

@@ -6,8 +6,10 @@ import contextlib
 import itertools
 import operator
 
+import pytest
 import torch
 
+import aotdyn
 from tests.record.programs import Programs, note
 
 program = Programs()
@@ -825,6 +827,94 @@ def p_ends_where_it_is_rebound(x):
     del generator
     log.append("deleted")
     return found, log
+
+
+@program(breaks=None)
+def p_ends_where_its_loop_is_left(x):
+    log = []
+    for value in steps(3, x, log):
+        note(log, "turn")
+        break
+    log.append("after")
+    note(log, "note")
+    return value, log
+
+
+@program(breaks=None)
+def p_ends_where_its_loop_is_left_for_a_tensor(x):
+    log = []
+    for value in steps(3, x, log):
+        x = x + value
+        if x.sum() > 0:
+            break
+    log.append("after")
+    return x, log
+
+
+@program(breaks=None)
+def p_ends_where_it_is_deleted(x):
+    log = []
+    generator = steps(2, x, log)
+    x = x + next(generator)
+    note(log, "between")
+    log.append("before")
+    x = x + next(generator)
+    log.append("still")
+    note(log, "again")
+    del generator
+    log.append("after")
+    return x, log
+
+
+class Noted:
+    def __init__(self, log):
+        self.log = log
+
+    def __del__(self):
+        self.log.append("gone")
+
+
+@aotdyn.disable
+def noted(log):
+    return Noted(log)
+
+
+def is_deleted(x, log):
+    kept = noted(log)
+    x = x + 1
+    del kept
+    log.append("after")
+    note(log, "note")
+    return x
+
+
+def is_rebound(x, log, first=None):
+    kept, other = noted(log), (lambda: first)
+    x = x + 1
+    kept = other()
+    log.append("after")
+    note(log, "note")
+    return x, kept
+
+
+def is_rebound_in_a_loop(x, log):
+    for i in range(3):
+        kept = noted(log)
+        x = x + i
+        log.append(i)
+    log.append("after")
+    return x, kept is None
+
+
+@pytest.mark.parametrize("function", [is_deleted, is_rebound, is_rebound_in_a_loop])
+def test_what_has_an_end_ends_where_the_frame_drops_it(function):
+    expected, log = [], []
+    function(torch.ones(2), expected)
+    served = aotdyn.compile(function, backend="eager")
+    for _ in range(3):
+        log.clear()
+        served(torch.ones(2), log)
+        assert log == expected
 
 
 @program(breaks=None)

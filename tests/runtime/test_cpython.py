@@ -25,9 +25,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aotdyn.package.point import Point
+from aotdyn.package.point import RESUME, Point
 from aotdyn.runtime import cpython
-from aotdyn.runtime.cpython import native, replaces, resume_code, start_code, trampoline_code
+from aotdyn.runtime.cpython import (
+    native,
+    released,
+    replaces,
+    resume_code,
+    start_code,
+    trampoline_code,
+)
 
 EVENTS = []
 
@@ -550,6 +557,23 @@ def refused_offsets(code):
     return refused
 
 
+def resumed(code, globals_, stopped, step):
+    """A call that runs a frame from where it was stopped, in one of the two ways, by turns."""
+    if step % 2 or stopped.point.kind != RESUME:
+        run = native(code, globals_, stopped.point)
+        return lambda: run(*stopped.values)
+    run = released(code, globals_, stopped.point, lambda made: None)
+    values = [*stopped.values]
+
+    def call():
+        try:
+            return run(values)
+        finally:
+            assert not values
+
+    return call
+
+
 def check_everywhere(make, args, kwargs, steps=None):
     """Resumes the program before each of its steps (or the given ones); returns how many."""
     code = underlying(make()).__code__
@@ -573,8 +597,8 @@ def check_everywhere(make, args, kwargs, steps=None):
             if sys.exc_info()[1] is not None:
                 refused.add(stopped.offset)
             if stopped.offset not in refused:
-                run = native(code, underlying(made).__globals__, stopped.point)
-                seen.append(in_thread(lambda: outcome(lambda: run(*stopped.values), (code,))))
+                run = resumed(code, underlying(made).__globals__, stopped, step)
+                seen.append(in_thread(lambda: outcome(run, (code,))))
 
         Stopper(code, step, act).run(lambda made=made: made(*fresh_arguments(args), **kwargs))
         stopped, *actual = seen

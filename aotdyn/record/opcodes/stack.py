@@ -1,5 +1,6 @@
 """Moving values: constants, locals, cells, and the operand stack itself."""
 
+from ..lifetimes import dropped
 from ..signals import Raised
 from ..variables import CellVariable, Constant, Null
 from .table import named, opcode
@@ -51,6 +52,7 @@ def LOAD_FAST(t, frame, ins):
 
 @opcode
 def STORE_FAST(t, frame, ins):
+    dropped(t, frame, frame.locals.get(ins.argval))
     frame.locals[ins.argval] = frame.pop()
 
 
@@ -58,6 +60,7 @@ def STORE_FAST(t, frame, ins):
 def DELETE_FAST(t, frame, ins):
     if ins.argval not in frame.locals:
         _unbound_local(t, ins.argval)
+    dropped(t, frame, frame.locals[ins.argval])
     del frame.locals[ins.argval]
 
 
@@ -95,6 +98,7 @@ def DELETE_DEREF(t, frame, ins):
 
 @opcode
 def POP_TOP(t, frame, ins):
+    dropped(t, frame, frame.stack[-1])
     frame.pop()
 
 
