@@ -47,17 +47,16 @@ class VerifiedDicts:
     def now(self, root: Any, dicts: tuple, modules: tuple) -> None:
         """Notes that the guards hold. root: where all are reached from; what is known of them goes
         with it. modules: the own dicts of those modules that have no hooks."""
+        if any(type(each) is not dict for each in dicts):
+            # An OrderedDict in place of an object's own dict has no new version for a new order.
+            return
         known = self._known
         if len(known) == CAPACITY:
             known.clear()
             self._rounds += 1
         if self._rounds == ROUNDS:
             return
-        try:
-            versions = [*map(_version, dicts)]
-        except RuntimeError:  # a class shows a proxy of its dict
-            self._rounds = ROUNDS
-            return
+        versions = [*map(_version, dicts)]
         registries = [registry for own in modules for registry in hook_registries(own)]
         first = versions[0]
         known[first] = versions, registries, _at_end(root, lambda _: known.pop(first, None))
