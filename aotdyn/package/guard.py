@@ -110,9 +110,13 @@ def _empty_cell(guard, name, value):
     return f"{value(guard.source)} == {name(Import('types', 'CellType'))}()"
 
 
-def _unset(guard, name, value):
-    """A `ContextVar` that is not set in the present context."""
-    return f"{value(guard.source)} not in {name(Import('contextvars', 'copy_context'))}()"
+def _in_context(operator: str) -> Callable[..., str]:
+    """Whether a `ContextVar` is set in the present context, or is not."""
+
+    def text(guard, name, value):
+        return f"{value(guard.source)} {operator} {name(Import('contextvars', 'copy_context'))}()"
+
+    return text
 
 
 def _nonempty(guard, name, value):
@@ -223,7 +227,8 @@ KINDS: dict[str, Callable[..., str]] = {
     "SUBCLASS": _subclass,
     "EMPTY": _empty,
     "NONEMPTY": _nonempty,
-    "UNSET": _unset,
+    "SET": _in_context("in"),
+    "UNSET": _in_context("not in"),
     "LEFT": _left(">="),
     "LEFT_MOST": _left("<="),
     "ENDS": _left("=="),

@@ -164,7 +164,7 @@ def _places_in_class(path: str, cls: type) -> Iterator[Place]:
     for name, held in list(vars(cls).items()) if _is_of_tests(cls) else ():
         if name not in _OF_EVERY_CLASS and not isinstance(held, _SLOTS):
             yield Place(f"{path}.{name}", lambda n=name: vars(cls)[n],
-                        lambda v, n=name: setattr(cls, n, v))  # fmt: skip
+                        lambda v, n=name: type.__setattr__(cls, n, v))  # fmt: skip
 
 
 def _is_of_tests(cls: type) -> bool:

@@ -4,6 +4,7 @@ served from a package; never a stale answer.
 
 import builtins
 import collections
+import contextvars
 import copy
 import dataclasses
 import enum
@@ -1810,6 +1811,20 @@ def buffers_and_state(mp):
     m.register_buffer("one", torch.ones(1), persistent=False)
     yield
     m.register_buffer("two", torch.ones(1))
+    yield
+
+
+@case
+def context_variable_that_is_passed_on(mp):
+    given, other = contextvars.ContextVar("given"), contextvars.ContextVar("other", default=5)
+    held = [given]
+    token = given.set([1])
+    yield (lambda x: (x * 2, held[0].get(3))), (X,)
+    given.reset(token)
+    yield
+    given.set([2])
+    yield
+    held[0] = other
     yield
 
 

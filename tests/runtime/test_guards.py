@@ -259,6 +259,7 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("EQUALS", Ahead(V, 1), 5), [reversed([5, 1])], [reversed([5]), reversed([5, 1, 2])]),
     (Guard("SAME", Over(V), W), [(iter(LISTED), LISTED), (iter(TABLE.items()), TABLE)],
      [(iter([1]), LISTED), (iter({}), {})]),
+    (Guard("SET", V), [SET], [ContextVar("free"), ContextVar("d", default=4)]),
     (Guard("UNSET", V), [ContextVar("free")], [SET]),
     # sources
     (Guard("EQUALS", ContextValue(V), 4), [SET], [ContextVar("free"), ContextVar("d", default=4)]),

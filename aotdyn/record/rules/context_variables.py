@@ -67,12 +67,17 @@ def wrap_variable(t, value: contextvars.ContextVar, source: Source) -> Variable:
     return variable
 
 
+def _rely_on_being_set(t, self: ContextVariable) -> None:
+    """What came in may never be looked at, but it was there, or was not."""
+    if self.content is self.first:
+        t.guard("UNSET" if self.first is None else "SET", self.source)
+
+
 @rule(contextvars.ContextVar.get, ContextVariable)
 def get(t, self, default=None):
+    _rely_on_being_set(t, self)
     if self.content is not None:
         return self.content
-    if self.first is None:
-        t.guard("UNSET", self.source)
     if default is not None:
         return default
     try:
@@ -85,8 +90,7 @@ def get(t, self, default=None):
 @rule(contextvars.ContextVar.set, ContextVariable)
 def set_(t, self, value):
     t.effects.touch(self)
-    if self.content is None and self.first is None:
-        t.guard("UNSET", self.source)
+    _rely_on_being_set(t, self)
     token = t.new(TokenVariable(self, value, self.content))
     self.tokens.append(token)
     self.content = value
