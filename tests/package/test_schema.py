@@ -148,7 +148,7 @@ WRONG = {
     "guard without source": (Guard("TYPE", None, Import("m", "C")), "cannot be printed"),
     "guard without reference": (Guard("TYPE", Local("x"), 3), "cannot be printed"),
     "guard that is no source": (Guard("SAME", Local("x"), 3), "cannot be printed"),
-    "int without text": (Guard("EQUALS", Local("x"), 10**5000), "cannot be printed"),
+    "int without text": (Guard("LENGTH", Local("x"), 10**5000), "cannot be printed"),
     "shape without sources": (Guard("SHAPE", None, ("{0} > 1", ())), "cannot be printed"),
     "shape without template": (Guard("SHAPE", None, 3), "without a template"),
     "shape with a width": (Guard("SHAPE", None, ("{0:999999999}", (Local("x"),))), "damaged"),
