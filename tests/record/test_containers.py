@@ -911,4 +911,42 @@ def p_subclasses_of_tuple_give_plain_ones(x):
     return [each is t for each in made], [type(each) is tuple for each in made], x
 
 
+class Counted:
+    def __init__(self, log, length):
+        self.log, self.length = log, length
+
+    def __iter__(self):
+        self.log.append("iter")
+        return iter((1, 2))
+
+    def __len__(self):
+        self.log.append("len")
+        return self.length
+
+
+class Guessed:
+    def __init__(self, hint):
+        self.hint = hint
+
+    def __iter__(self):
+        return iter("ab")
+
+    def __length_hint__(self):
+        if self.hint is None:
+            raise TypeError("not known")
+        return self.hint
+
+
+@program()
+def p_iterables_are_asked_for_their_length(x):
+    log, told = [], []
+    made = list(Counted(log, 2)), tuple(Counted(log, 5)), [*Guessed(NotImplemented)]
+    for value in (Counted(log, -1), Guessed(-1), Guessed(3), Guessed(None)):
+        try:
+            told.append(list(value))
+        except ValueError as error:
+            told.append(str(error))
+    return made, told, log, x
+
+
 test_agrees = program.test()

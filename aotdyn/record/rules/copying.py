@@ -9,12 +9,12 @@ import torch
 
 from ...package.reference import Import
 from ...package.source import Attribute, Bound, Called, Source
-from ..attributes import has_own_dict, own_attribute
+from ..attributes import has_own_dict
 from ..hazards import storage_of
 from ..iteration import iterate
 from ..members import lookup, static_lookup
 from ..operation import apply, call_method
-from ..signals import GraphBreak
+from ..signals import GraphBreak, Raised
 from ..variables import (
     DELETED,
     Constant,
@@ -100,7 +100,13 @@ def _state(t, self: Variable) -> Variable:
 def _slot(t, self: ObjectVariable, name: str) -> Variable | None:
     """What a slot holds, None if that is nothing."""
     if not isinstance(lookup(t, self.cls, name)[0], types.MemberDescriptorType):
-        return own_attribute(t, self, name)
+        # A name that the class has listed by itself.
+        try:
+            return apply(t, getattr, [self, Constant(str(name))])
+        except Raised as raised:
+            if not issubclass(raised.value.type, AttributeError):
+                raise
+            return None
     if self.live is not None and not hasattr(self.live, name) and name not in self.attributes:
         raise GraphBreak("missing_attribute", name)
     if self.live is None and self.attributes.get(name, DELETED) is DELETED:

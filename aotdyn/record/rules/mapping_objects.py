@@ -7,6 +7,7 @@ import operator
 from ..invoke import allocate
 from ..iteration import iterate
 from ..keys import key_of
+from ..members import MISSING, static_lookup
 from ..operation import apply, call, call_method, truth
 from ..signals import GraphBreak
 from ..variables import (
@@ -72,7 +73,7 @@ def getitem(t, self, key):
     if found is not None:
         return found
     t.classes.lookup(self.cls, "__missing__")
-    if getattr(self.cls, "__missing__", None) is not None:
+    if static_lookup(self.cls, "__missing__")[0] not in (MISSING, None):
         return call_method(t, self, "__missing__", [key], on_class=True)
     return apply(t, operator.getitem, [self.contents, key])
 

@@ -7,8 +7,9 @@ import sys
 import torch
 
 from ..iteration import chunks, iterate
-from ..operation import apply, call, truth
-from ..signals import Raised
+from ..operation import apply, call, call_method, truth
+from ..signals import GraphBreak, Raised
+from ..special_methods import has_special
 from ..variables import (
     Constant,
     Known,
@@ -445,16 +446,42 @@ def sort(t, self, *, key=None, reverse=None):
 # -- making ------------------------------------------------------------
 
 
+def _taken(t, value: Variable) -> list[Variable]:
+    """The values of an iterable, which is asked how many there are, as a list does that makes
+    room for them."""
+    if not isinstance(value, ObjectVariable):
+        return iterate(t, value)
+    iterator = apply(t, iter, [value])
+    try:
+        _ask_length(t, value)
+    except Raised as raised:
+        if not issubclass(raised.value.type, TypeError):
+            raise
+    return iterate(t, iterator)
+
+
+def _ask_length(t, value: ObjectVariable) -> None:
+    """Asks an object how many values it has, or may have; nothing depends on the answer."""
+    if has_special(t, value, "__len__"):
+        apply(t, len, [value])
+    elif has_special(t, value, "__length_hint__"):
+        found = t.realize(call_method(t, value, "__length_hint__", on_class=True))
+        if found.type is int and truth(t, apply(t, operator.lt, [found, Constant(0)])):
+            t.raise_exception(ValueError, "__length_hint__() should return >= 0")
+        if found.type not in (int, type(NotImplemented)):
+            raise GraphBreak("unknown_operation", f"a length of type {found.type.__name__}")
+
+
 @rule(list)
 def make_list(t, self=None):
-    return t.wrap_list([] if self is None else iterate(t, self))
+    return t.wrap_list([] if self is None else _taken(t, self))
 
 
 @rule(tuple)
 def make_tuple(t, self=None):
     if isinstance(self, TupleVariable) and self.cls is tuple:
         return self
-    return t.new(TupleVariable([] if self is None else iterate(t, self)))
+    return t.new(TupleVariable([] if self is None else _taken(t, self)))
 
 
 @rule(torch.Size)

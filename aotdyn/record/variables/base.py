@@ -135,7 +135,13 @@ class Known(Variable):
 
     def describe(self) -> str:
         value = self.value
-        return getattr(value, "__qualname__", None) or getattr(value, "__name__", repr(value))
+        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        if name:
+            return name
+        # A member of an enum may still be without a name.
+        kind = type(value).__qualname__
+        member = getattr(value, "__dict__", {}).get("_name_")
+        return f"{kind}.{member}" if member else f"a {kind}"
 
 
 class Alias(Known):
