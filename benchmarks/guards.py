@@ -4,6 +4,9 @@
 
 Graphs are replaced by a constant in both, so that what is measured is what a call costs besides
 its computation.
+
+On a busy machine with two cores, us a call and ratio: 202 modules 101 (0.44), 25 modules 16.4
+(0.39), two tensors and an int 2.0 (0.15).
 """
 
 import sys
