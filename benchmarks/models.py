@@ -3,9 +3,10 @@
     python benchmarks/models.py --registry DIR [--json FILE] [--grad] [--shapes] [--against]
                                 [NAME ...]
 
-With `--against` torch.compile with a backend that only counts traces the same models in the same
-run, in turns. With `--packages FOLDER` each is packed there as well (target eager), and a fresh
-process serves the packages at the same shapes; `--serve FOLDER` does that alone.
+With `--against` torch.compile, with a backend that only counts, traces the same models after them:
+it replaces `Module.__init__` for the process. With `--packages FOLDER` each is packed there as well
+(target eager), and a fresh process serves the packages at the same shapes; `--serve FOLDER` does
+that alone.
 
 DIR holds `models.py`, which defines REG[name] with `make_model()`, `make_inputs(batch, seq)` and
 `group`; a `dynamo.json` next to it, {name: {graphs, ops, breaks, trace_s}}, is shown alongside.
@@ -70,9 +71,11 @@ def main() -> None:
         _warm_up()
     for name in args.names or registry:
         rows.append(measure(name, registry[name], args))
-        if args.against:
-            rows[-1].torch = torchs(registry[name], args)
-        _print(rows[-1], rows[-1].torch or theirs.get(name), args.verbose)
+        if not args.against:
+            _print(rows[-1], theirs.get(name), args.verbose)
+    for row in rows if args.against else ():
+        row.torch = torchs(registry[row.name], args)
+        _print(row, row.torch, args.verbose)
     if args.json:
         Path(args.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
     equal, broken = sum(row.equal for row in rows), sum(row.breaks for row in rows)
@@ -171,10 +174,8 @@ def measure(name: str, entry: Any, args: argparse.Namespace) -> Row:
 
 
 def _warm_up() -> None:
-    """What either tracer does once in a process is not the first model's."""
-    for compile in (aotdyn.compile, torch.compile):
-        compile(torch.sin, backend="eager")(torch.ones(2))
-        compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    """What a tracer does once in a process is not the first model's."""
+    aotdyn.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
 
 
 def torchs(entry: Any, args: argparse.Namespace) -> dict[str, Any]:
@@ -182,6 +183,7 @@ def torchs(entry: Any, args: argparse.Namespace) -> dict[str, Any]:
     time, and the graphs after all shapes."""
     from torch._dynamo.utils import counters
 
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     torch._dynamo.reset()
     counters.clear()
     graphs: list[int] = []

@@ -9,10 +9,13 @@ from .variables import Lazy, ObjectVariable, Opaque, Variable
 
 
 def has_end(variable: Variable) -> bool:
-    """Whether code of the program runs, or may run, when a value that came in goes."""
+    """Whether the program sees when a value that came in goes: code of it runs, or may run, or a
+    buffer can be resized again."""
     if isinstance(variable, Lazy | Opaque):
         value = variable.value
-        return _waits(value) if type(value) is GeneratorType else hasattr(type(value), "__del__")
+        if type(value) is GeneratorType:
+            return _waits(value)
+        return type(value) is memoryview or hasattr(type(value), "__del__")
     return isinstance(variable, ObjectVariable) and hasattr(variable.type, "__del__")
 
 

@@ -984,3 +984,19 @@ def attributes_of_exceptions(x, log):
 def test_breaks_at(agree, name):
     program, calls, breaks, graphs, package = PROGRAMS[name]
     agree(program, *calls, breaks=breaks, graphs=graphs, package=package)
+
+
+def exported_buffer(x):
+    """The view is not used again, and keeps the array from being resized as long as the frame."""
+    array = bytearray(8)
+    view = memoryview(array)  # noqa: F841
+    array[2:4] = b"ab"
+    try:
+        array.append(1)
+    except BufferError:
+        return x + 1, bytes(array)
+    return x - 1, bytes(array)
+
+
+def test_a_memoryview_that_is_not_used_again(agree):
+    agree(exported_buffer, (torch.ones(2),))
