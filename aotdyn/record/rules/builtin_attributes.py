@@ -343,7 +343,11 @@ def _may_have_own(self: Variable, name: str, held: Any) -> bool:
     """Whether an object that is not understood may have an attribute of its own of this name."""
     if not isinstance(self, Opaque) or not self.type.__dictoffset__:
         return False
-    return held is MISSING or name in getattr(self.value, "__dict__", ())
+    if held is MISSING:
+        return True
+    # A key of another class would be asked whether it is that name.
+    own = getattr(self.value, "__dict__", ())
+    return any(type(key) is not str or key == name for key in own)
 
 
 def _field_index(cls: type, name: str) -> int:
