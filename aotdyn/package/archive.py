@@ -122,6 +122,11 @@ def write_package(path: str | os.PathLike, contents: PackageContents) -> int:
         raise AotdynError(f"cannot write the package {path}: {what}") from error
 
 
+def is_same_file(path: str | os.PathLike, other: str | os.PathLike) -> bool:
+    """Whether writing one would overwrite the other."""
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
 class _Blobs:
     """The blobs of a package that is being written; equal ones are kept once."""
 

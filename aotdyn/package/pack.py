@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .archive import Artifact, PackageContents, write_package
+from .archive import Artifact, PackageContents, is_same_file, write_package
 from .compilers import BUILDERS, Built, Job, Progress, Unavailable, check_targets, compile_graph
 from .covers import needed
 from .errors import AotdynError
@@ -226,7 +226,7 @@ def _check_paths(recordings: Sequence[str | os.PathLike], path: str | os.PathLik
     if not recordings:
         raise AotdynError("there is no recording to pack")
     for recording in recordings:
-        if os.path.exists(path) and os.path.exists(recording) and os.path.samefile(path, recording):
+        if is_same_file(path, recording):
             raise AotdynError(f"the package would overwrite the recording {recording}")
 
 

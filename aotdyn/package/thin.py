@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .archive import Artifact, PackageFile, write_package
+from .archive import Artifact, PackageFile, is_same_file, write_package
 from .errors import AotdynError
 from .pack import ALWAYS
 from .printer import sized
@@ -42,7 +42,7 @@ def thin(
     AotdynError for a target or ISA that the package does not have, and when the file cannot be
     written; PackageError for a damaged package.
     """
-    if os.path.exists(path) and os.path.exists(package) and os.path.samefile(path, package):
+    if is_same_file(path, package):
         raise AotdynError(f"the package {package} would be overwritten")
     with PackageFile.open(package) as file:
         contents = file.contents()
