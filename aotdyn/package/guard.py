@@ -9,7 +9,17 @@ from collections.abc import Callable
 from typing import Any
 
 from .frozen import frozen
-from .reference import Classes, CodeOf, Import, Literal, Reference, Runtime, State, Tensors
+from .reference import (
+    Classes,
+    CodeOf,
+    Import,
+    Literal,
+    Reference,
+    Runtime,
+    State,
+    Tensors,
+    int_text,
+)
 from .source import Attribute, Namer, Source
 
 
@@ -57,10 +67,9 @@ def _equals(guard, name, value):
         if expected and math.isfinite(expected):
             return f"type({text}) is float and {text} == {expected!r}"
         return f"type({text}) is float and {text}.hex() == {expected.hex()!r}"
-    if type(expected) is int and expected.bit_length() > 1000:
-        # Python may refuse to write out longer ones in decimal digits.
-        return f"type({text}) is int and {text} == {hex(expected)}"
-    if type(expected) in (int, str, bytes):
+    if type(expected) is int:
+        return f"type({text}) is int and {text} == {int_text(expected)}"
+    if type(expected) in (str, bytes):
         return f"type({text}) is {kind} and {text} == {expected!r}"
     return f"{name(Runtime('same_value'))}({text}, {name(Literal(expected))})"
 

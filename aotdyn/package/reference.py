@@ -182,6 +182,11 @@ class ClassLike:
     own_dict: bool
 
 
+def int_text(value: int) -> str:
+    """An int as Python's source: Python may refuse to write out long ones in decimal digits."""
+    return hex(value) if value.bit_length() > 1000 else repr(value)
+
+
 def class_name(cls: type) -> str:
     """A class as facts name it."""
     return f"{cls.__module__}:{cls.__qualname__}"

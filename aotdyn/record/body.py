@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..package.reference import GraphOf, Import, Literal, Reference, Runtime
+from ..package.reference import GraphOf, Import, Literal, Reference, Runtime, int_text
 from ..package.source import Bound, Local, Source
 from .graph import source_name
 from .naming import Names
@@ -35,10 +35,6 @@ class Restart(NamedTuple):
     copied: tuple[int, ...] = ()
     watched: tuple[int, ...] = ()
     draws: bool = False
-
-
-# Python may refuse to write out longer ones in decimal digits.
-_LONGEST_NUMBER = 1000
 
 
 class BodyWriter:
@@ -150,9 +146,9 @@ class BodyWriter:
 
     def literal(self, value: Any) -> str:
         """A plain constant as an expression."""
-        if type(value) is int and value.bit_length() > _LONGEST_NUMBER:
-            return hex(value)
-        if value is None or type(value) in (bool, int, str, bytes):
+        if type(value) is int:
+            return int_text(value)
+        if value is None or type(value) in (bool, str, bytes):
             return repr(value)
         return self.ref(Literal(value))
 
