@@ -7,32 +7,36 @@ import reprlib
 import weakref
 
 from .operation import call
-from .variables import Constant, FunctionVariable, Variable
+from .variables import Constant, DictVariable, FunctionVariable, Variable
 
 _DISPATCH = functools.singledispatch(lambda arg: arg).dispatch.__code__
 
 
 def dispatch(t, function: FunctionVariable, kind: Variable) -> Variable:
     """`singledispatch(…).dispatch(cls)`: the implementation for a class."""
-    cells = dict(zip(function.code.co_freevars, function.closure, strict=True))
-    registry = t.realize(t.realize(cells["registry"]).content)
+    registry = _content(t, function, "registry")
     t.complete(registry)
     cls = t.constant(kind)
     try:
         found = functools._find_impl(cls, {key: key for key in registry.items})
     except RuntimeError as ambiguous:
         t.raise_exception(RuntimeError, *ambiguous.args)
-    return registry.items[found][1]
+    return Constant(None) if found is None else registry.items[found][1]
 
 
 def is_dispatch(t, function: FunctionVariable) -> bool:
-    """Whether a function chooses an implementation of a single-dispatch function, with a cache
-    that nobody else knows."""
+    """Whether a function chooses an implementation of a single-dispatch function, by a plain table
+    and with a cache that nobody else knows."""
     if function.code is not _DISPATCH:
         return False
+    cache, registry = (_content(t, function, each) for each in ("dispatch_cache", "registry"))
+    return cache.type is weakref.WeakKeyDictionary and type(registry) is DictVariable
+
+
+def _content(t, function: FunctionVariable, name: str) -> Variable:
+    """What a function's closure holds under a name."""
     cells = dict(zip(function.code.co_freevars, function.closure, strict=True))
-    cache = t.realize(t.realize(cells["dispatch_cache"]).content)
-    return cache.type is weakref.WeakKeyDictionary
+    return t.realize(t.realize(cells[name]).content)
 
 
 _RECURSIVE = {

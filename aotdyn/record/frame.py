@@ -82,7 +82,7 @@ class Frame:
     @property
     def is_polyfill(self) -> bool:
         """Whether the code is the tracer's, in place of code in C."""
-        return is_polyfill(str(self.globals.get("__name__")))
+        return is_polyfill(self.globals.get("__name__"))
 
     @property
     def place(self) -> str:

@@ -14,6 +14,7 @@ from .frame import Frame
 from .graph_ops import is_graph_operation
 from .interpreter import run
 from .iteration import iterate
+from .members import is_from
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
 from .operation import apply, call, goes_to_graph
@@ -285,7 +286,7 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
             # A TypedDict.
             return apply(t, dict, args, kwargs)
         reference = Bound(t.references.to(metaclass))
-        if not isinstance(caller, FunctionType) or metaclass.__module__.startswith("torch"):
+        if not isinstance(caller, FunctionType) or is_from(metaclass, "torch"):
             raise GraphBreak("subclass", f"the metaclass of {cls.__qualname__}")
         made = t.lazy(caller, Attribute(reference, "__call__"))
         return call(t, made, [Known(cls, Bound(t.references.to(cls))), *args], kwargs)

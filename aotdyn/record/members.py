@@ -18,6 +18,13 @@ C_CALLABLES = (
 C_MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
+def is_from(cls: type, package: str) -> bool:
+    """Whether a class says that it was defined in a module of this package. It may say anything,
+    or nothing."""
+    module = getattr(cls, "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] == package
+
+
 def static_lookup(cls: type, name: str) -> tuple[Any, type | None]:
     """What the classes of the MRO hold under a name, unbound, and which class holds it."""
     for base in cls.__mro__:

@@ -26,17 +26,10 @@ class Namespaces:
 
     def load_global(self, frame: Frame, name: str) -> Variable:
         """A global variable, or a builtin where there is none."""
-        stored = self.t.effects.globals.get((id(frame.globals), name))
-        if stored is not None:
-            return stored[2]
         source = self._source(frame)
-        mapping = self._in_use(frame)
-        if mapping is not None:
-            found = dict_item(self.t, mapping, name)
-            if found is not None:
-                return found
-        elif name in frame.globals:
-            return self.t.lazy(frame.globals[name], Item(source, name))
+        found = self._variable(frame.globals, source, name)
+        if found is not None:
+            return found
         scope = frame.globals.get("__builtins__", builtins)
         scope = vars(scope) if isinstance(scope, ModuleType) else scope
         held = self.t.remembered_as(scope)
@@ -44,8 +37,6 @@ class Namespaces:
             found = dict_item(self.t, held, name)
             if found is not None:
                 return found
-        if mapping is None:
-            self.t.guard("LACKS", source, name)
         if name not in scope or isinstance(held, DictVariable):
             if scope is vars(builtins):
                 self.t.guard("LACKS", _BUILTINS, name)
@@ -54,9 +45,30 @@ class Namespaces:
             raise GraphBreak("no_source", f"builtins of its own for {name}")
         return self.t.lazy(scope[name], Item(_BUILTINS, name))
 
+    def _variable(self, globals_: dict[str, Any], source: Source, name: str) -> Variable | None:
+        """A global variable, None where there is none."""
+        stored = self.t.effects.globals.get((id(globals_), name))
+        if stored is not None:
+            return stored[2]
+        mapping = self._in_use(globals_)
+        if mapping is not None:
+            return dict_item(self.t, mapping, name)
+        if name in globals_:
+            return self.t.lazy(globals_[name], Item(source, name))
+        self.t.guard("LACKS", source, name)
+        return None
+
+    def module_name(self, globals_: dict[str, Any]) -> Variable | None:
+        """What a module calls itself, which classes and functions that are made there note; None
+        where it does not."""
+        source = globals_source(globals_, self.t.entry.globals)
+        if source is None:
+            raise GraphBreak("no_source", "the globals of a module that is not imported")
+        return self._variable(globals_, source, "__name__")
+
     def store_global(self, frame: Frame, name: str, value: Variable) -> None:
         """Stores a global variable; it is written back after the graph."""
-        mapping = self._in_use(frame)
+        mapping = self._in_use(frame.globals)
         if mapping is not None:
             self.t.effects.set_item(mapping, name, Constant(name), value)
             return
@@ -68,9 +80,9 @@ class Namespaces:
             raise GraphBreak("mutation", "globals() after a global variable was set")
         return self.t.realize(self.t.lazy(frame.globals, self._source(frame)))
 
-    def _in_use(self, frame: Frame) -> DictVariable | None:
+    def _in_use(self, globals_: dict[str, Any]) -> DictVariable | None:
         """The dict of the globals, if the program has got hold of it."""
-        held = self.t.remembered_as(frame.globals)
+        held = self.t.remembered_as(globals_)
         return held if isinstance(held, DictVariable) else None
 
     def _source(self, frame: Frame) -> Source:

@@ -21,6 +21,7 @@ from .effects import Effects
 from .frame import Frame
 from .graph import GraphBuilder
 from .interpreter import INSTRUCTION_LIMIT
+from .members import is_from
 from .namespaces import Namespaces, globals_source
 from .polyfills import in_polyfill
 from .references import Body, References, importable, is_made
@@ -49,7 +50,7 @@ from .variables import (
 
 def _is_of_torch(cls: type) -> bool:
     """Whether a class that a frame makes instances of is one of torch's context managers."""
-    return cls.__module__.partition(".")[0] == "torch"
+    return is_from(cls, "torch")
 
 
 class Stop(Signal):

@@ -1203,6 +1203,45 @@ def p_named_tuples_tell_their_fields(x):
     return made._asdict(), made._fields, made.constant, made._replace(first=x + 1)._asdict()
 
 
+class Nowhere:
+    """A class that does not say where it is from, or not in a word."""
+
+    __module__ = None
+
+    def __init__(self, value):
+        self.value = value
+
+
+class NumberedList(list):
+    __module__ = 5
+
+
+class UnnamedMeta(type):
+    __module__ = None
+
+    def __call__(cls, *args):
+        return super().__call__(*args)
+
+
+class OfUnnamed(metaclass=UnnamedMeta):
+    value = 7
+
+
+@program((torch.ones(2), NumberedList([1, 2]), Nowhere(3)))
+def p_classes_from_nowhere(x, items, given):
+    class Local:
+        __module__ = None
+
+    class Problem(Exception):
+        __module__ = 3
+
+    try:
+        raise Problem(x)
+    except Problem as error:
+        x = error.args[0] + 1
+    return x * Nowhere(4).value, len(items), given.value, OfUnnamed().value, Local.__module__
+
+
 test_agrees = program.test()
 
 

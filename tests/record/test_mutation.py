@@ -1848,6 +1848,48 @@ def end_of_what_is_referred_to(mp):
     yield
 
 
+@case
+def name_of_the_module(mp):
+    def fn(x):
+        made = collections.namedtuple("Made", "a"), type("Plain", (), {}), lambda: x
+        return x, [each.__module__ for each in made]
+
+    yield fn, (X,)
+    mp.setitem(globals(), "__name__", "another")
+    yield
+    mp.setitem(globals(), "__name__", None)
+    yield
+    mp.delitem(globals(), "__name__")
+    yield
+
+
+@functools.singledispatch
+def dispatched(value):
+    return 1
+
+
+@dispatched.register
+def _(value: int):
+    return 2
+
+
+@case
+def table_of_a_function_with_implementations_by_type(mp):
+    code = dispatched.dispatch.__code__
+    cell = dispatched.dispatch.__closure__[code.co_freevars.index("registry")]
+    table = cell.cell_contents
+    yield (lambda x: (x * dispatched(3), x * dispatched("a"))), (X,)
+    dispatched._clear_cache()
+    mp.delitem(table, int)
+    yield
+    dispatched._clear_cache()
+    mp.delitem(table, object)
+    yield
+    mp.setattr(cell, "cell_contents", None)
+    dispatched._clear_cache()
+    yield
+
+
 @pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)
 def test_a_change_is_noticed(each):
     noticed(each)

@@ -5,9 +5,10 @@ from ...package.reference import Import
 from ...package.source import Bound, Source
 
 
-def is_polyfill(module: str) -> bool:
-    """Whether a module holds polyfills."""
-    return module.startswith(__name__)
+def is_polyfill(module: object) -> bool:
+    """Whether this is the name of a module that holds polyfills. Programs give their modules and
+    classes any name, or none."""
+    return isinstance(module, str) and module.startswith(__name__)
 
 
 def in_polyfill(source: Source | None) -> bool:

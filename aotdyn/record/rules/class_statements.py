@@ -147,7 +147,11 @@ def make_named_tuple(t, typename, field_names, *, rename=None, defaults=None, mo
     except NotConstant:
         return NotImplemented
     if named.get("module") is None:
-        named["module"] = t.frame.globals.get("__name__", "__main__")
+        called = t.namespaces.module_name(t.frame.globals)
+        named["module"] = "__main__" if called is None else t.constant(called)
+        if named["module"] is None:
+            # Then the class is from where `namedtuple` itself is.
+            return NotImplemented
     try:
         value = collections.namedtuple(**named)
     except (TypeError, ValueError) as error:
@@ -180,7 +184,10 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
     names = {key: value for key, (_, value) in members.items.items()}
     if not all(type(name) is str for name in names):
         _refuse("a name in the namespace of a class")
-    names.setdefault("__module__", Constant(t.frame.globals.get("__name__")))
+    called = t.namespaces.module_name(t.frame.globals)
+    if called is None:
+        _refuse("type() in a module without a name")
+    names.setdefault("__module__", called)
     cell = _class_cell(t, names)
     given = [t.realize(base) for base in t.realize(bases).items]
     if _bases(t, given) != tuple(base.value for base in given):

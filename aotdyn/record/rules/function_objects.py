@@ -106,7 +106,7 @@ def _made_function_getattr(
 ) -> Variable:
     """An attribute of a function that the frame made."""
     if key == "__module__":
-        return t.wrap_result(self.globals.get("__name__"))
+        return t.namespaces.module_name(self.globals) or Constant(None)
     if key == "__globals__":
         return t.lazy(self.globals, t.globals_of(self))
     if key == "__doc__":
