@@ -16,16 +16,48 @@ _MACHINE = ("num_threads",)
 
 
 def process_state() -> str:
-    """The state of this thread as JSON: that of torch's `GlobalStateGuard`, inference mode, and
-    which functions of torch are not torch's own."""
+    """The state of this thread as JSON: that of torch's `GlobalStateGuard`, inference mode, the
+    kernels of attention, and which functions of torch are not torch's own."""
     state = json.loads(torch._C._dynamo.guards.GlobalStateGuard().__getstate__())
     for name in _MACHINE:
         state.pop(name, None)
     state["inference_mode"] = torch.is_inference_mode_enabled()
+    state[_ATTENTION] = attention_kernels()
     foreign = replaced()
     if foreign:
         state["replaced"] = foreign
     return json.dumps(state, sort_keys=True)
+
+
+def without_attention(text: str) -> str:
+    """The state for what no kernel of attention has to do with."""
+    state = json.loads(text)
+    del state[_ATTENTION]
+    return json.dumps(state, sort_keys=True)
+
+
+def is_state(text: str, now: str) -> bool:
+    """Whether the `process_state` of now is that of a text."""
+    wanted, found = json.loads(text), json.loads(now)
+    if _ATTENTION not in wanted:
+        found.pop(_ATTENTION, None)
+    return wanted == found
+
+
+def attention_kernels() -> list:
+    """Which kernels `scaled_dot_product_attention` may take, as `sdpa_kernel` sets them, and the
+    order in which they are tried."""
+    flags: list = [is_enabled() for is_enabled, _ in _KERNELS]
+    flags.append(torch._C._get_sdp_priority_order())
+    return flags
+
+
+# The getter and the setter of each flag.
+_KERNELS = tuple(
+    (getattr(torch._C, f"_get_{name}_sdp_enabled"), getattr(torch._C, f"_set_sdp_use_{name}"))
+    for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
+)
+_ATTENTION = "attention_kernels"
 
 
 @contextlib.contextmanager
@@ -39,7 +71,7 @@ def process_state_is(text: str) -> Iterator[None]:
     try:
         if text:
             _apply(json.loads(text))
-            if process_state() != _without_inference(text):
+            if not is_state(_without_inference(text), _without_inference(process_state())):
                 raise AotdynError(f"the recorded state of the process, {text}, is not known")
         yield
     finally:
@@ -48,7 +80,7 @@ def process_state_is(text: str) -> Iterator[None]:
 
 def restore_state(text: str) -> None:
     """Brings this thread into the state of a `process_state` text, but for inference mode."""
-    if process_state() != text:
+    if not is_state(text, process_state()):
         _apply(json.loads(text))
 
 
@@ -69,6 +101,11 @@ def _apply(state: dict) -> None:
         tell = torch._C._set_deterministic_algorithms
     tell(state["deterministic_algorithms"], warn_only=state["deterministic_algorithms_warn_only"])
     torch._C._set_grad_enabled(state["grad_mode"])
+    if _ATTENTION in state:
+        *flags, order = state[_ATTENTION]
+        for (_, enable), flag in zip(_KERNELS, flags, strict=True):
+            enable(flag)
+        torch._C._set_sdp_priority_order(order)
 
 
 def _dtype(number: int) -> torch.dtype:

@@ -66,6 +66,8 @@ class GraphBuilder:
         # state, a check, an update in place).
         self._pure: set[str] = set()
         self._variables: dict[int, TensorVariable] = {}
+        # Whether it matters which kernels attention may take.
+        self.attends = False
 
     # -- names -------------------------------------------------------------------------------
 
@@ -239,6 +241,7 @@ class GraphBuilder:
     def add(self, wanted: str, target, args: tuple, kwargs: tuple = ()) -> str:
         """Appends a node and returns its name."""
         name = self.fresh(wanted)
+        self.attends |= "scaled_dot_product" in wanted
         self.nodes.append(Node(name, target, args, kwargs, self.t.here))
         if self._scopes:
             self._homes[name] = self._scopes[-1]

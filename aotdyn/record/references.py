@@ -188,6 +188,14 @@ def _enum_member(value: Any) -> Import | None:
     return None
 
 
+def is_bound_enum_member(value: Any) -> bool:
+    """Whether a value is a member of an enum that C++ defines, as its class has it."""
+    cls = type(value)
+    if type(cls).__name__ != "pybind11_type" or "__members__" not in vars(cls):
+        return False
+    return cls.__members__.get(value.name) is value
+
+
 def _checked(reference: Import, value: Any) -> Import | None:
     """The reference, if it resolves to the very object."""
     if reference.module not in sys.modules:

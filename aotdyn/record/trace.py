@@ -22,7 +22,7 @@ from ..package.point import RAISE, RESUME, Point
 from ..package.reference import Live
 from ..package.replaced import replaced_methods
 from ..package.source import Local, Source
-from ..package.state import process_state
+from ..package.state import process_state, restore_state, without_attention
 from ..package.variant import Break, EntryKey, Variant
 from ..policy import counts_references
 from . import attributes, reasons, rebuild
@@ -213,8 +213,8 @@ def _below_autograd() -> bool:
 
 
 class _process_preserved:
-    """Tracing leaves random state, gradient mode and autocast as they were, and logs nothing of
-    what torch finds wrong with an operation on fakes."""
+    """Tracing leaves random state and the process' state as they were, and logs nothing of what
+    torch finds wrong with an operation on fakes."""
 
     def __enter__(self):
         # A frame that is inlined takes a dozen of the tracer's own.
@@ -223,19 +223,14 @@ class _process_preserved:
         self.silent, _FAKE_LOG.disabled = _FAKE_LOG.disabled, True
         self.random = random.getstate()
         self.torch_random = torch.get_rng_state()
-        self.grad = torch.is_grad_enabled()
-        self.autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
-        self.cache = torch.is_autocast_cache_enabled()
+        self.state = process_state()
 
     def __exit__(self, *exc_info):
         sys.setrecursionlimit(self.depth)
         _FAKE_LOG.disabled = self.silent
         random.setstate(self.random)
         torch.set_rng_state(self.torch_random)
-        torch._C._set_grad_enabled(self.grad)
-        torch.set_autocast_enabled("cpu", self.autocast[0])
-        torch.set_autocast_dtype("cpu", self.autocast[1])
-        torch.set_autocast_cache_enabled(self.cache)
+        restore_state(self.state)
 
 
 @dataclass(frozen=True)
@@ -282,18 +277,22 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
         if cause is None:
             write_return(t, writer, value)
             require_ended(t, writer)
-            return Found(names, writer, None, grad, state)
+            return Found(names, writer, None, grad, _state_used(t, state))
         if t.entry.options.fullgraph:
             return cause
         write_break(t, writer, frame, frame.instruction, execute)
         require_ended(t, writer)
-        return Found(names, writer, _describe(frame, cause), grad, state)
+        return Found(names, writer, _describe(frame, cause), grad, _state_used(t, state))
     except GraphBreak as error:
         if error.origin is None:
             error.origin = -1
         return _without_frames(error, outside)
     except RecursionError:
         return GraphBreak("recursion", "a value is nested too deeply", -1)
+
+
+def _state_used(t: Tracer, state: str) -> str:
+    return state if t.graph.attends else without_attention(state)
 
 
 def _without_frames(error: GraphBreak, outside: BaseException | None) -> GraphBreak:

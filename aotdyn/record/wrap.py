@@ -15,7 +15,7 @@ from ..package.reference import Import, Made, Reference
 from ..package.source import Attribute, Bound, Contents, Item, ReferredItem, Source
 from ..package.values import contents
 from ..package.variant import code_hash
-from .references import ALIASES, importable
+from .references import ALIASES, importable, is_bound_enum_member
 from .signals import GraphBreak
 from .variables import (
     Alias,
@@ -479,6 +479,7 @@ _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     # What stands in sys.modules with a class of its own, such as torch._VF.
     (lambda value: issubclass(type(value), types.ModuleType) and importable(value), _known),
     (lambda value: issubclass(type(value), enum.Enum), _enum),
+    (is_bound_enum_member, _known),
     (_is_alias, _alias),
     # Its other objects: `Any`, `List`, type variables.
     (lambda value: type(value).__module__ == "typing", _known),

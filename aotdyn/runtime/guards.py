@@ -11,7 +11,7 @@ from ..package.errors import PackageError
 from ..package.reference import Import, State, TensorMeta, Tensors
 from ..package.replaced import FUNCTIONAL, TENSOR, replaced, unchanged, version
 from ..package.resolve import resolve_import
-from ..package.state import process_state
+from ..package.state import attention_kernels, process_state
 
 _C = torch._C._dynamo.guards
 
@@ -24,6 +24,7 @@ def state_check(reference: State) -> Callable[[], bool]:
     """
     wanted = json.loads(reference.json)
     inference = wanted.pop("inference_mode")
+    kernels = wanted.pop("attention_kernels", None)
     if wanted.pop("replaced", []) != replaced():
         raise PackageError(f"functions of torch are not those of the recording: {_replaced_now()}")
     guard = _C.GlobalStateGuard()
@@ -58,9 +59,13 @@ def state_check(reference: State) -> Callable[[], bool]:
             and (version(TENSOR) == versions[0] and version(FUNCTIONAL) == versions[1] or again())
         )
 
-    state.guard = guard
-    state.functions = functions
-    return state
+    def state_and_kernels() -> bool:
+        return state() and attention_kernels() == kernels
+
+    found = state if kernels is None else state_and_kernels
+    found.guard = guard
+    found.functions = functions
+    return found
 
 
 def _replaced_now() -> str:
@@ -72,6 +77,8 @@ def explain_state(reference: State, check: Any) -> str:
     """What of this thread's state is not as recorded, in words; "" if nothing is. check: the
     `state_check` of the reference."""
     wanted, now = json.loads(reference.json), json.loads(process_state())
+    if "attention_kernels" not in wanted:
+        del now["attention_kernels"]
     found = [
         f"{name.replace('_', ' ')} was {wanted.get(name)} and is {now.get(name)}"
         for name in sorted(wanted.keys() | now.keys())

@@ -13,7 +13,7 @@ from ..package.errors import Miss, PackageError
 from ..package.point import RAISE
 from ..package.reference import State
 from ..package.replaced import builtins_replaced
-from ..package.state import process_state
+from ..package.state import is_state, process_state
 from . import logs, registry
 from .cpython import internal
 from .link import Linked, Linker
@@ -108,7 +108,7 @@ def _offered(entry) -> list[tuple]:
 
 
 def _recorded_under(variant, state: str) -> bool:
-    return any(isinstance(r, State) and r.json == state for r in variant.names.values())
+    return any(isinstance(r, State) and is_state(r.json, state) for r in variant.names.values())
 
 
 def _link_packaged(entry, package, index: int, variant) -> Linked | None:

@@ -3,7 +3,6 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 
 @torch.library.custom_op("aotdyn_tests::twice", mutates_args=())
@@ -93,12 +92,6 @@ def record_function(x):
     with torch.profiler.record_function("block"):
         y = x + 1
     return y * 2
-
-
-def sdpa(x):
-    q = x.reshape(1, 1, 3, 3)
-    with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
-        return F.scaled_dot_product_attention(q, q, q)
 
 
 def finfo(x):
@@ -308,14 +301,6 @@ def device_meta(x):
     return y.device.type, x + 1
 
 
-def default_dtype(x):
-    torch.set_default_dtype(torch.float64)
-    try:
-        return torch.zeros(2), x
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
 def vmapped(x):
     return torch.vmap(lambda row: row.sum() * row)(x)
 
@@ -391,11 +376,9 @@ def override(x):
 
 
 RIGHT = [
-    sdpa,
     inference_mode,
     device_context,
     device_meta,
-    default_dtype,
     vmapped,
     func_grad,
     backward_inside,

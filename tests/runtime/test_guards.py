@@ -12,6 +12,7 @@ from contextvars import ContextVar
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from aotdyn.package.guard import KINDS, Guard
 from aotdyn.package.reference import ClassFacts, ClassLike, Import, Made, TensorMeta, class_name
@@ -344,6 +345,7 @@ CONTEXTS = {
     "autocast in float16": lambda: torch.autocast("cpu", torch.float16),
     "function mode": Doubled, "dispatch mode": Dispatched,
     "default device": lambda: torch.device("meta"),
+    "kernels of attention": lambda: sdpa_kernel(SDPBackend.MATH),
 }  # fmt: skip
 
 
@@ -356,7 +358,7 @@ def test_state(name):
     assert covers(variant, 0)
 
 
-@pytest.mark.parametrize("name", ["no_grad", "inference", "autocast"])
+@pytest.mark.parametrize("name", ["no_grad", "inference", "autocast", "kernels of attention"])
 def test_state_that_is_not_the_usual_one(name):
     with CONTEXTS[name]():
         variant = linked()

@@ -21,6 +21,7 @@ from ..members import (
 )
 from ..operation import apply, call, call_method
 from ..own_operators import UNDERSTOOD, own_method
+from ..references import is_bound_enum_member
 from ..signals import GraphBreak, Raised
 from ..variables import (
     DELETED,
@@ -109,6 +110,8 @@ def known_getattr(t, self, name, default=None):
 def _by_code(t, self: Known, name: str) -> Variable | None:
     """An attribute that code of the program, or what the frame has done, has a say in."""
     value = self.value
+    if is_bound_enum_member(value):
+        return None
     if isinstance(value, types.ModuleType):
         return _of_module(t, self, name)
     found = _ask(t, self, "__getattribute__", name)
@@ -207,6 +210,8 @@ def _is_fact(value, key: str) -> bool:
     """Whether an attribute can never be another one."""
     if isinstance(value, types.CodeType):
         return key in _CODE_FACTS
+    if is_bound_enum_member(value):
+        return key in ("name", "value")
     of_c = isinstance(value, type) and value.__flags__ & (1 << 8)
     return bool(of_c) and key in ("__name__", "__qualname__", "__module__", "__doc__")
 

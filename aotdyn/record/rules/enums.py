@@ -9,6 +9,7 @@ from ...package.reference import Import
 from ...package.source import Attribute, Bound, Item
 from ..folding import ENUM_MEMBERS
 from ..invoke import CONSTRUCTORS, construct_plainly
+from ..references import is_bound_enum_member
 from ..signals import GraphBreak, Raised
 from ..variables import Constant, Known, SequenceIterator, TupleVariable, Variable
 from .table import rule
@@ -39,6 +40,7 @@ def _is_used(name: str) -> bool:
 
 
 ENUM_MEMBERS.append(is_value)
+ENUM_MEMBERS.append(lambda value, methods: is_bound_enum_member(value))
 
 
 def _members(t, cls: Any) -> TupleVariable:

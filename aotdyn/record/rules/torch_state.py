@@ -31,16 +31,23 @@ _WRITES = (
     "set_autocast_cpu_enabled", "set_autocast_cpu_dtype", "set_autocast_gpu_dtype",
 )  # fmt: skip
 
+# Those of the kernels of attention, which the state guard holds where they matter.
+_KERNELS = [name for name in dir(torch._C)
+            if name.endswith("_sdp_enabled") or "_sdp_use_" in name or "_sdp_priority" in name
+            if "fa3" not in name]  # fmt: skip
+
 
 def _read(function) -> None:
     @rule(function)
     def read(t, *args):
+        t.graph.attends |= function.__name__ in _KERNELS
         return t.wrap_result(function(*map(t.constant, args)))
 
 
 def _write(function) -> None:
     @rule(function)
     def write(t, *args):
+        t.graph.attends |= function.__name__ in _KERNELS
         values = [t.constant(arg) for arg in args]
         result = function(*values)
         t.graph.add("state", t.references.to(function), tuple(values))
@@ -53,6 +60,9 @@ for _name in _READS:
 for _name in _WRITES:
     _write(getattr(torch, _name))
 _write(torch._C._set_grad_enabled)
+_write(torch._C._set_default_dtype)
+for _name in _KERNELS:
+    (_write if _name.startswith("_set") else _read)(getattr(torch._C, _name))
 
 
 @rule(torch.set_grad_enabled)
@@ -166,11 +176,11 @@ for _name in ("is_initialized", "get_rank", "get_world_size"):
     if hasattr(torch.distributed, _name):
         _ask(getattr(torch.distributed, _name))
 for _name, _function in list(vars(torch._C).items()):
-    # The getters of flags: sdp kernels, cudnn, mkldnn, matmul precision.
+    # The getters of flags: cudnn, mkldnn, matmul precision.
     is_flag = _name.startswith("_get_") and _name.endswith(
         ("_enabled", "_allow_tf32", "_deterministic", "_benchmark", "_sdp", "_reduction")
     )
-    if is_flag and isinstance(_function, BuiltinFunctionType):
+    if is_flag and _name not in _KERNELS and isinstance(_function, BuiltinFunctionType):
         _ask(_function)
 
 
