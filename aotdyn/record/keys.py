@@ -12,6 +12,7 @@ from .variables import (
     SetVariable,
     Symbolic,
     TensorVariable,
+    TextVariable,
     TupleVariable,
     Variable,
 )
@@ -24,8 +25,8 @@ def key_of(t, value: Variable) -> Any:
     are their variable. Raises GraphBreak("hash") where the hash is not known.
     """
     value = t.realize(value)
-    if isinstance(value, Symbolic):
-        value = t.shapes.specialize(value)
+    if isinstance(value, Symbolic | TextVariable):
+        value = t.specialize(value)
     if isinstance(value, TupleVariable):
         parts = tuple(key_of(t, item) for item in value.items)
         return parts if value.cls is tuple else tuple.__new__(value.cls, parts)

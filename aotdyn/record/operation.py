@@ -47,6 +47,7 @@ from .variables import (
     Sequence,
     Symbolic,
     TensorVariable,
+    TextVariable,
     TupleVariable,
     Variable,
     Varying,
@@ -183,7 +184,7 @@ def _is_unknown(operation: Any) -> bool:
 
 def _by_protocol(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable:
     """Symbols that must become constants, Python functions, objects as numbers; else a break."""
-    if any(isinstance(arg, Symbolic) for arg in (*args, *kwargs.values())) and (
+    if any(isinstance(arg, Symbolic | TextVariable) for arg in (*args, *kwargs.values())) and (
         operation in FOLDABLE or find(operation, Constant(0)) is not None
     ):
         return apply(t, operation, *t.specialized(args, kwargs))
@@ -309,8 +310,13 @@ def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool
     if tensors:
         return is_graph_operation(operation)
     if symbols and operation in SYMBOLIC:
-        return True
+        # What Python says of a number and something else names their types.
+        return operation in (operator.eq, operator.ne) or all(map(_is_number, args))
     return is_factory(operation)
+
+
+def _is_number(value: Variable) -> bool:
+    return isinstance(value, Symbolic | Constant) and value.type in (int, float, bool)
 
 
 def holds(t, args) -> tuple[bool, bool]:

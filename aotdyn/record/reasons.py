@@ -13,10 +13,6 @@ REASONS: dict[str, tuple[str, str]] = {
         "the value of a tensor is needed in Python",
         "keep the value in a tensor, or move item()/tolist()/numpy() to the end",
     ),
-    "number_text": (
-        "a value that differs between calls is turned into text",
-        "format it outside of the hot path",
-    ),
     "data_dependent": (
         "the shape or value of a result depends on the data",
         "keep shapes independent of the data where possible",

@@ -57,6 +57,7 @@ from .rules import (
     inspection,
     instance_dicts,
     iterators,
+    late_texts,
     library,
     live_iterators,
     logs,
@@ -92,7 +93,7 @@ from .variables import (
 RULE_MODULES = (
     attributes, autograd, builtin_attributes, builtins, class_statements, context_variables,
     copying, deques, enums, exception_groups, exceptions, function_objects, functions, generics,
-    hashing, higher_order, identities, inspection, instance_dicts, iterators, library,
+    hashing, higher_order, identities, inspection, instance_dicts, iterators, late_texts, library,
     live_iterators, logs,
     mapping_objects, mappings, modules, patterns, proxies, rebuild, sequence_objects, sequences,
     simple_objects, symbolic, tensors, texts, torch_state, transforms,

@@ -43,6 +43,7 @@ from .variables import (
     SetVariable,
     SliceVariable,
     TensorVariable,
+    TextVariable,
     TupleVariable,
     Variable,
 )
@@ -344,7 +345,7 @@ class Tracer:
     def constant(self, variable: Variable) -> Any:
         """The Python value; symbolic numbers are fixed. Raises GraphBreak if it is not known."""
         try:
-            return self.shapes.specialize(self.deep(variable)).constant()
+            return self.specialize(self.deep(variable)).constant()
         except NotConstant:
             raise GraphBreak("unknown_type", self.realize(variable).describe()) from None
 
@@ -365,8 +366,14 @@ class Tracer:
 
     def specialized(self, args: list[Variable], kwargs: dict) -> tuple[list[Variable], dict]:
         """Arguments with symbolic numbers fixed."""
-        fixed = [self.shapes.specialize(arg) for arg in args]
-        return fixed, {key: self.shapes.specialize(arg) for key, arg in kwargs.items()}
+        fixed = [self.specialize(arg) for arg in args]
+        return fixed, {key: self.specialize(arg) for key, arg in kwargs.items()}
+
+    def specialize(self, variable: Variable) -> Variable:
+        """A symbolic number, or text that depends on some, fixed at its present value."""
+        if isinstance(variable, TextVariable):
+            return Constant(variable.value(self.constant))
+        return self.shapes.specialize(variable)
 
     def complete(self, variable: DictVariable) -> None:
         """All keys of a dict become known."""

@@ -33,9 +33,9 @@ X = torch.arange(3.0) + 1
 ROWS: list = []
 
 
-def refused(reason: str, *calls: tuple, dynamic: bool | None = None):
+def refused(reason: str, *calls: tuple):
     def add(function):
-        row = reason, function, calls or ((X.clone(),),), dynamic
+        row = reason, function, calls or ((X.clone(),),)
         ROWS.append(pytest.param(*row, id=f"{reason}-{function.__name__[2:]}"))
         return function
 
@@ -61,11 +61,6 @@ def r_branch(x):
 @refused("tensor_value")
 def r_item(x):
     return x.sum().item()  # here
-
-
-@refused("number_text", dynamic=True)
-def r_text(x):
-    return f"{x.shape[0]}"  # here
 
 
 @refused("data_dependent")
@@ -318,11 +313,11 @@ def r_class(x):
     return A().a, x
 
 
-def _told(function, calls, dynamic):
+def _told(function, calls):
     """What the log says, and the explanation."""
     told = []
     sink = lambda category, text: told.append(text) if category == "graph_breaks" else None  # noqa: E731
-    compiled = aotdyn.compile(function, backend="eager", dynamic=dynamic)
+    compiled = aotdyn.compile(function, backend="eager")
     logs.sinks.append(sink)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
         for args in calls:
@@ -338,12 +333,12 @@ def _refused_line(function) -> int:
     return next(n for n, line in lines if n >= first and line.endswith("# here"))
 
 
-@pytest.mark.parametrize(("reason", "function", "calls", "dynamic"), ROWS)
-def test_a_refusal_is_told_with_place_and_hint(monkeypatch, reason, function, calls, dynamic):
+@pytest.mark.parametrize(("reason", "function", "calls"), ROWS)
+def test_a_refusal_is_told_with_place_and_hint(monkeypatch, reason, function, calls):
     if reason == "long_trace":
         monkeypatch.setattr(tracer, "INSTRUCTION_LIMIT", 500)
     text, hint = reasons.REASONS[reason]
-    told = _told(function, calls, dynamic)
+    told = _told(function, calls)
     assert text in told
     assert f"hint: {hint}" in told
     assert f"{HERE}:{_refused_line(function)} in " in told, told

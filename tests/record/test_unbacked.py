@@ -163,7 +163,7 @@ def a_loop(n):
     return total
 
 
-@program([(T(2),), (T(3),)], breaks=1)
+@program([(T(2),), (T(3),)])
 def a_number_as_text(n):
     return f"{n.item()}", n + 1
 

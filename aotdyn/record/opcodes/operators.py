@@ -3,8 +3,8 @@
 import operator
 
 from ..operation import apply
-from ..signals import GraphBreak
-from ..variables import Constant, Lazy, SliceVariable, Variable
+from ..rules.late_texts import joined, realized
+from ..variables import Constant, SliceVariable
 from .table import named, opcode
 
 
@@ -91,19 +91,10 @@ def BUILD_SLICE(t, frame, ins):
     frame.push(t.new(SliceVariable([*parts, Constant(None)][:3])))
 
 
-def _text_part(t, value: Variable) -> Variable:
-    """Something that becomes part of a text. A string that came in and differs between calls
-    breaks: a variant for each of its values would serve nobody."""
-    is_untouched_text = type(value) is Lazy and value.known is None and type(value.value) is str
-    if is_untouched_text and t.shapes.history.differs(value.source, value.value):
-        raise GraphBreak("number_text", "a string that differs between calls")
-    return value
-
-
 @opcode
 def FORMAT_VALUE(t, frame, ins):
     spec = frame.pop() if ins.arg & 4 else Constant("")
-    value = _text_part(t, frame.pop())
+    value = realized(t, frame.pop())
     convert = (None, str, repr, ascii)[ins.arg & 3]
     if convert is not None:
         value = apply(t, convert, [value])
@@ -113,4 +104,4 @@ def FORMAT_VALUE(t, frame, ins):
 @opcode
 def BUILD_STRING(t, frame, ins):
     parts = frame.pop_many(ins.arg)
-    frame.push(Constant("".join(t.constant(_text_part(t, part)) for part in parts)))
+    frame.push(joined(t, *parts))

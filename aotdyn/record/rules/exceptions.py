@@ -18,7 +18,9 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from .late_texts import joined, separated
 from .table import rule
+from .texts import text_of
 
 NONE = Constant(None)
 _CLASSES = [cls for cls in vars(builtins).values()
@@ -180,8 +182,7 @@ def _text(function: Any, method: str, plain_text: Any) -> None:
 
 
 def _items(t, self: ExceptionVariable) -> list[Variable]:
-    """The arguments, numbers fixed: what an exception tells is for people, not for the hot path."""
-    return [t.shapes.specialize(t.realize(item)) for item in t.realize(self.args).items]
+    return [t.realize(item) for item in t.realize(self.args).items]
 
 
 def _str(t, self: ExceptionVariable) -> Variable:
@@ -195,8 +196,8 @@ def _str(t, self: ExceptionVariable) -> Variable:
 
 
 def _repr(t, self: ExceptionVariable) -> Variable:
-    parts = [t.constant(apply(t, repr, [item])) for item in _items(t, self)]
-    return Constant(f"{self.cls.__name__}({', '.join(parts)})")
+    parts = [text_of(t, item) for item in _items(t, self)]
+    return joined(t, f"{self.cls.__name__}(", separated(t, ", ", parts), ")")
 
 
 _text(str, "__str__", _str)

@@ -7,7 +7,8 @@ from ... import markers
 from ..iteration import each, iterate
 from ..operation import call
 from ..signals import GraphBreak, Raised
-from ..variables import Constant
+from ..variables import Constant, TextVariable
+from .late_texts import realized, separated
 from .table import rule
 
 # -- markers ------------------------------------------------------------
@@ -46,7 +47,11 @@ def reduce(t, function, iterable, initial=None):
 
 @rule(str.join, Constant)
 def join(t, self, items):
-    parts = [t.constant(item) for item in iterate(t, items)]
+    found = [realized(t, item) for item in iterate(t, items)]
+    texts = [isinstance(i, Constant | TextVariable) and i.type is str for i in (self, *found)]
+    if all(texts) and any(isinstance(item, TextVariable) for item in found):
+        return separated(t, self.value, found)
+    parts = [t.constant(item) for item in found]
     try:
         return t.wrap_result(self.value.join(parts))
     except TypeError as error:

@@ -19,6 +19,7 @@ from ..variables import (
     Sequence,
     SetVariable,
     Symbolic,
+    TextVariable,
     TupleVariable,
     Variable,
     ViewVariable,
@@ -56,7 +57,7 @@ def setitem(t, self, key, value):
 
 def _key_variable(t, key: Variable) -> Variable:
     key = t.realize(key)
-    return t.shapes.specialize(key) if isinstance(key, Symbolic) else key
+    return t.specialize(key) if isinstance(key, Symbolic | TextVariable) else key
 
 
 @rule((operator.delitem, dict.__delitem__), DictVariable)

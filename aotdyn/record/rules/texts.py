@@ -5,12 +5,14 @@ import operator
 import re
 import types
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
+
+import torch
 
 from ..folding import plain
 from ..iteration import iterate
-from ..operation import apply, truth
+from ..operation import apply, call_method, truth
 from ..signals import GraphBreak, NotConstant, Raised
 from ..special_methods import has_special
 from ..variables import (
@@ -26,12 +28,14 @@ from ..variables import (
     SetVariable,
     Symbolic,
     TensorVariable,
+    TextVariable,
     TupleVariable,
     Variable,
     ViewVariable,
 )
 from ..variables.sequences import DequeVariable, SequenceObject
 from .instance_dicts import snapshot
+from .late_texts import formatted, joined, like, realized, separated
 from .mapping_objects import methods
 from .mappings import view_items
 from .table import rule
@@ -42,13 +46,6 @@ from .table import rule
 @rule((str, repr, format), TensorVariable)
 def format_tensor(t, self, spec=None):
     raise GraphBreak("tensor_value", "a tensor is formatted")
-
-
-@rule((format, str, repr), Symbolic)
-def text_of_symbolic(t, self, spec=None):
-    """A number is only symbolic once it has been seen to differ: a text for each of its values
-    would be a variant for each."""
-    raise GraphBreak("number_text", self.describe())
 
 
 # -- str() and format() ------------------------------------------------------------
@@ -102,44 +99,51 @@ _ADDRESS = " at 0x"
 # -- repr() of containers ------------------------------------------------------------
 
 
-def _parts(t, values) -> str:
-    return ", ".join(text_of(t, value) for value in values)
+def _parts(t, values) -> Variable:
+    return separated(t, ", ", [text_of(t, value) for value in values])
 
 
-def text_of(t, value: Variable) -> str:
-    """`repr(value)`."""
-    return t.constant(apply(t, repr, [value]))
+def text_of(t, value: Variable) -> Variable:
+    """`repr(value)`: a constant, or text that is made after the graph."""
+    text = realized(t, apply(t, repr, [realized(t, value)]))
+    # What an object's own `__repr__` gives may be no plain string.
+    return text if isinstance(text, TextVariable) else Constant(t.constant(text))
 
 
-def _pairs(t, contents: DictVariable) -> str:
+def _pairs(t, contents: DictVariable) -> Variable:
     t.complete(contents)
-    return ", ".join(f"{text_of(t, k)}: {text_of(t, v)}" for k, v in contents.items.values())
+    pairs = [joined(t, text_of(t, k), ": ", text_of(t, v)) for k, v in contents.items.values()]
+    return separated(t, ", ", pairs)
 
 
-def _once(t, value: Variable, inside: str, text) -> Variable:
+def _once(t, value: Variable, inside: str, parts: Callable[[], tuple]) -> Variable:
     """The text of a container, which stands as `inside` where it contains itself."""
     if any(each is value for each in t.telling):
         return Constant(inside)
     t.telling.append(value)
     try:
-        return Constant(text())
+        return joined(t, *parts())
     finally:
         t.telling.pop()
 
 
 @rule((repr, str, list.__repr__), ListVariable)
 def repr_list(t, self):
-    return _once(t, self, "[...]", lambda: f"[{_parts(t, self.items)}]")
+    return _once(t, self, "[...]", lambda: ("[", _parts(t, self.items), "]"))
 
 
 @rule((repr, str, tuple.__repr__), TupleVariable)
 def repr_tuple(t, self):
+    if self.cls is torch.Size:
+        return joined(t, "torch.Size([", _parts(t, self.items), "])")
     if self.cls is not tuple:
         # A named tuple has Python's `__repr__`, a result of torch C's.
         self.items = [t.realize(item) for item in self.items]
-        return NotImplemented
-    comma = "," if len(self.items) == 1 else ""
-    return _once(t, self, "(...)", lambda: f"({_parts(t, self.items)}{comma})")
+        if not isinstance(self.cls.__repr__, types.FunctionType) or _are_plain(t, self.items):
+            return NotImplemented
+        return call_method(t, self, "__repr__")
+    end = ",)" if len(self.items) == 1 else ")"
+    return _once(t, self, "(...)", lambda: ("(", _parts(t, self.items), end))
 
 
 @rule((list.__repr__, tuple.__repr__), SequenceObject)
@@ -149,7 +153,7 @@ def repr_sequence_object(t, self):
 
 @rule((repr, str, dict.__repr__), DictVariable)
 def repr_dict(t, self):
-    return _once(t, self, "{...}", lambda: f"{{{_pairs(t, self)}}}")
+    return _once(t, self, "{...}", lambda: ("{", _pairs(t, self), "}"))
 
 
 @rule((repr, str), SetVariable)
@@ -157,19 +161,19 @@ def repr_set(t, self):
     kind = self.cls.__name__
     if not self.items:
         return Constant(f"{kind}()")
-    inner = f"{{{_parts(t, iterate(t, self))}}}"
-    return Constant(inner if self.cls is set else f"frozenset({inner})")
+    inner = joined(t, "{", _parts(t, iterate(t, self)), "}")
+    return inner if self.cls is set else joined(t, "frozenset(", inner, ")")
 
 
 @rule((repr, str), ViewVariable)
 def repr_view(t, self):
-    return Constant(f"dict_{self.kind}([{_parts(t, view_items(t, self))}])")
+    return joined(t, f"dict_{self.kind}([", _parts(t, view_items(t, self)), "])")
 
 
 @rule((repr, str), DequeVariable)
 def repr_deque(t, self):
     bound = "" if self.maxlen is None else f", maxlen={self.maxlen}"
-    return _once(t, self, "[...]", lambda: f"deque([{_parts(t, self.items)}]{bound})")
+    return _once(t, self, "[...]", lambda: ("deque([", _parts(t, self.items), f"]{bound})"))
 
 
 @rule((repr, str), InstanceDict)
@@ -179,7 +183,7 @@ def repr_instance_dict(t, self):
 
 @rule((repr, str), ProxyVariable)
 def repr_proxy(t, self):
-    return Constant(f"mappingproxy({text_of(t, self.of)})")
+    return joined(t, "mappingproxy(", text_of(t, self.of), ")")
 
 
 @rule(methods("__repr__"), MappingObject)
@@ -189,20 +193,23 @@ def repr_mapping(t, self):
         if not truth(t, self):
             return Constant(f"{name}()")
         items = [TupleVariable(pair) for pair in self.contents.items.values()]
-        return _once(t, self, "...", lambda: f"{name}([{_parts(t, items)}])")
+        return _once(t, self, "...", lambda: (f"{name}([", _parts(t, items), "])"))
     if issubclass(self.cls, defaultdict):
         factory = apply(t, getattr, [self, Constant("default_factory")])
-        pairs = lambda: f"{name}({text_of(t, factory)}, {{{_pairs(t, self.contents)}}})"  # noqa: E731
-        return _once(t, self, f"{name}(...)", pairs)
-    return _once(t, self, "{...}", lambda: f"{{{_pairs(t, self.contents)}}}")
+        told = lambda: (  # noqa: E731
+            f"{name}(", text_of(t, factory), ", {", _pairs(t, self.contents), "})"
+        )  # fmt: skip
+        return _once(t, self, f"{name}(...)", told)
+    return _once(t, self, "{...}", lambda: ("{", _pairs(t, self.contents), "}"))
 
 
 @rule(repr, ObjectVariable)
 def repr_object(t, self):
     if type(self) is ObjectVariable and self.cls is types.SimpleNamespace:
         own = snapshot(t, InstanceDict(self)).items.values()
-        text = lambda: ", ".join(f"{k.constant()}={text_of(t, v)}" for k, v in own)  # noqa: E731
-        return _once(t, self, "namespace(...)", lambda: f"namespace({text()})")
+        told = lambda: [joined(t, f"{k.constant()}=", text_of(t, v)) for k, v in own]  # noqa: E731
+        return _once(t, self, "namespace(...)",
+                     lambda: ("namespace(", separated(t, ", ", told()), ")"))  # fmt: skip
     return NotImplemented
 
 
@@ -213,18 +220,18 @@ def repr_object(t, self):
 def format_method(t, self, *args, **kwargs):
     if _are_plain(t, [*args, *kwargs.values()]):
         return NotImplemented
-    return Constant(_formatted(t, self.value, _Fields(t, args, kwargs)))
+    return joined(t, *_formatted(t, self.value, _Fields(t, args, kwargs)))
 
 
 @rule(str.format_map, Constant)
 def format_map(t, self, mapping):
-    return Constant(_formatted(t, self.value, _Fields(t, (), mapping)))
+    return joined(t, *_formatted(t, self.value, _Fields(t, (), mapping)))
 
 
 def _are_plain(t, values) -> bool:
     try:
         for value in values:
-            plain(t.realize(value))
+            plain(realized(t, value))
     except NotConstant:
         return False
     return True
@@ -279,11 +286,11 @@ class _Fields:
 _CONVERSIONS = {None: None, "s": str, "r": repr, "a": ascii}
 
 
-def _formatted(t, template: str, fields: _Fields, depth: int = 2) -> str:
-    """What `str.format` gives for a template."""
+def _formatted(t, template: str, fields: _Fields, depth: int = 2) -> list[str | Variable]:
+    """The parts of what `str.format` gives for a template."""
     if depth == 0:
         t.raise_exception(ValueError, "Max string recursion exceeded")
-    text = []
+    text: list[str | Variable] = []
     for literal, name, spec, conversion in _parsed(t, template):
         text.append(literal)
         if name is None:
@@ -294,9 +301,9 @@ def _formatted(t, template: str, fields: _Fields, depth: int = 2) -> str:
         convert = _CONVERSIONS[conversion]
         if convert is not None:
             value = apply(t, convert, [value])
-        spec = _formatted(t, spec, fields, depth - 1) if spec else ""
-        text.append(t.constant(apply(t, format, [value, Constant(spec)])))
-    return "".join(text)
+        spec = t.constant(joined(t, *_formatted(t, spec, fields, depth - 1) if spec else ()))
+        text.append(apply(t, format, [realized(t, value), Constant(spec)]))
+    return text
 
 
 def _parsed(t, template: str) -> Iterator[tuple]:
@@ -315,8 +322,10 @@ _PLACE = re.compile(r"%(\((?P<key>[^)]*)\))?[-+ #0]*(?P<width>\*|\d*)(\.(?P<digi
 @rule(operator.mod, Constant)
 def percent(t, self, values):
     """`text % values` where some are no plain constants: each becomes one as its place asks."""
-    values = t.realize(values)
-    if self.type is not str or isinstance(values, TensorVariable) or _are_plain(t, [values]):
+    if self.type is not str:
+        return NotImplemented
+    values = realized(t, values)
+    if isinstance(values, TensorVariable) or _are_plain(t, [values]):
         return NotImplemented
     places = [place for place in _PLACE.finditer(self.value) if place["kind"] != "%"]
     named = any(place["key"] is not None for place in places)
@@ -340,9 +349,24 @@ def percent(t, self, values):
         ]
         found = tuple(items)
     try:
-        return Constant(self.value % found)
+        text = self.value % found
     except (TypeError, ValueError) as error:
         raise Raised(t.exception(type(error), *error.args)) from None
+    given = [found[place["key"]] for place in places] if named else found
+    if not any(isinstance(value, _Told) and not isinstance(value.of, Constant) for value in given):
+        return Constant(text)
+    variables = [value.of if isinstance(value, _Told) else Constant(value) for value in given]
+    return formatted(t, _in_order(self.value), variables)
+
+
+def _in_order(template: str) -> str:
+    """A template whose places take the values in order, those of text as they are."""
+
+    def changed(place: re.Match) -> str:
+        text = place[0] if place["key"] is None else place[0].replace(place[1], "", 1)
+        return text[:-1] + "s" if place["kind"] in "ra" else text
+
+    return _PLACE.sub(changed, template)
 
 
 class _Unused:
@@ -350,22 +374,32 @@ class _Unused:
 
 
 class _Told:
-    """A value whose text is known."""
+    """The text of a value, or a number that is made into text after the graph; `like` is one such.
+    """
 
-    def __init__(self, text: str):
-        self.text = text
+    def __init__(self, of: Variable):
+        self.of = of
+        self.like = like(of)
 
     def __str__(self) -> str:
-        return self.text
+        return self.like
 
     __repr__ = __str__
 
+    def __index__(self) -> int:
+        return int(self.like)
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.like)
+
 
 def _percent_value(t, kind: str, value: Variable) -> Any:
-    value = t.realize(value)
+    value = realized(t, value)
     if kind in "sra":
-        told = t.constant(apply(t, {"s": str, "r": repr, "a": ascii}[kind], [value]))
-        return _Told(told)
+        told = realized(t, apply(t, {"s": str, "r": repr, "a": ascii}[kind], [value]))
+        return _Told(told if isinstance(told, TextVariable) else Constant(t.constant(told)))
     if isinstance(value, ObjectVariable):
         if kind in "xXoc" and has_special(t, value, "__index__"):
             return _whole(t, kind, operator.index, value)
@@ -374,8 +408,8 @@ def _percent_value(t, kind: str, value: Variable) -> Any:
         if kind in "eEfFgG" and has_special(t, value, "__float__"):
             return t.constant(apply(t, float, [value]))
         _refuse_number(t, kind, value)
-    if isinstance(value, Symbolic):
-        return text_of_symbolic(t, value)
+    if isinstance(value, Symbolic) and kind != "c":
+        return _Told(value)
     return t.constant(value)
 
 

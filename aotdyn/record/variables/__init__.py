@@ -38,6 +38,7 @@ from .iterators import (
 from .mappings import IdentityVariable, InstanceDict, MappingObject, OwnItems, ProxyVariable
 from .objects import DELETED, ExceptionVariable, GroupVariable, HandledVariable, ObjectVariable
 from .tensor import QUANTIZED, Symbolic, TensorVariable, is_dense
+from .texts import TextVariable
 
 __all__ = [
     "DELETED",
@@ -84,6 +85,7 @@ __all__ = [
     "SuperVariable",
     "Symbolic",
     "TensorVariable",
+    "TextVariable",
     "TupleVariable",
     "Variable",
     "Varying",
