@@ -145,7 +145,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file with everything, written as files end")
     parser.add_argument("--resume", action="store_true", help="keep what the JSON file has already")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=15, help="seconds per method")
+    parser.add_argument("--limit", type=float, default=15,
+                        help="seconds of the processor per method")
     parser.add_argument("-v", "--verbose", action="store_true", help="print what is wrong")
     args = parser.parse_args()
     done: dict[str, Report] = {}

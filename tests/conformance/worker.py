@@ -15,6 +15,7 @@ import gc
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -164,7 +165,8 @@ def rows(tests: list[unittest.TestCase], limit: float) -> Iterator[dict]:
             if status != 0:
                 trace.seek(0)
                 end = trace.read()
-                result = "slow" if "Timeout" in end else "died"
+                slow = status == -signal.SIGPROF or "Timeout" in end
+                result = "slow" if slow else "died"
                 yield {**_EMPTY, "name": _name(tests[done]), "compiled": result,
                        "details": f"exit code {status}\n{end}"}  # fmt: skip
                 done += 1
@@ -182,8 +184,11 @@ def _run_rest(tests: list, limit: float, send: int, trace) -> None:
     """In the child: a line for each method; ends the process."""
     with os.fdopen(send, "w") as answers:
         for test in tests:
-            # Says where it stands when time is over, or when it dies.
-            faulthandler.dump_traceback_later(limit, exit=True, file=trace)
+            # Says where it stands when time is over, or when it dies. What else runs on this machine
+            # does not count, but a method that only waits has an end, too.
+            faulthandler.register(signal.SIGPROF, file=trace, chain=True)
+            signal.setitimer(signal.ITIMER_PROF, limit)
+            faulthandler.dump_traceback_later(20 * limit, exit=True, file=trace)
             faulthandler.enable(trace)
             try:
                 row = measure(test)
