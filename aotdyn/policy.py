@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .markers import is_disabled
+from .package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 
 _STDLIB = os.path.realpath(os.path.dirname(os.__file__)) + os.sep
 _SITE = "site-packages" + os.sep

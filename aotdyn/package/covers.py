@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .guard import Guard
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import Import, TensorMeta
 from .source import Size, Source, Stride
 from .variant import EntryKey, Variant

@@ -7,6 +7,8 @@ from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
+
 T = TypeVar("T", bound=type)
 
 

@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import Any
 
 from .frozen import frozen
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import Import, Literal, Reference
 
 

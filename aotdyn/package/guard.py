@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .frozen import frozen
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import (
     Classes,
     CodeOf,

@@ -4,6 +4,8 @@ it, without advancing them."""
 import gc
 from typing import Any
 
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
+
 # Types of iterators that tell what they run over, and where they are.
 OVER_SEQUENCES = tuple(type(each) for each in (iter([]), iter(()), iter(range(0)), reversed([])))
 _BACKWARDS = type(reversed([]))

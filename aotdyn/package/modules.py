@@ -7,6 +7,7 @@ from typing import Any
 from torch.nn import Module
 
 from .guard import HOOKS
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .replaced import is_foreign, namespace_of, version
 
 # From a module's own dictionary, those in which a call of the module looks for hooks.

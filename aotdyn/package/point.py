@@ -5,6 +5,7 @@ store them. A point together with a code object is all that a resume function is
 """
 
 from .frozen import frozen
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 
 RESUME, RAISE, STEP = "", "raise", "step"
 

@@ -11,6 +11,7 @@ import torch
 from torch._library import custom_ops, simple_registry
 
 from .errors import AotdynError
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 
 # (module, folder): a module to import, and the folder that it was found in; ("", path): a file of
 # Python to run, or a shared library of operators.

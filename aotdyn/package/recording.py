@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from .errors import AotdynError, PackageError
 from .graph import Graph
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .schema import CODEC, FORMAT_VERSION, minor, this_python, this_torch
 from .values import from_bytes, to_bytes
 from .variant import Variant

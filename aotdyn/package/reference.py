@@ -7,6 +7,7 @@ runtime resolves them when a variant is linked. Nothing here is ever named by `i
 from typing import Any
 
 from .frozen import frozen
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
 
 

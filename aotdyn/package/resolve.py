@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Any
 
 from .errors import PackageError
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import CodeOf, Import, Made
 
 

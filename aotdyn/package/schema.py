@@ -13,6 +13,7 @@ import torch
 from .errors import PackageError
 from .graph import Function, Graph, GraphInput, Node, Symbol, Value
 from .guard import KINDS, Guard
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import ClassFacts, ClassLike, Reference, TensorMeta
 from .source import (
     Ahead,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, dataclass_transform
 
 from .frozen import T, frozen
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import Import, Literal, Reference, Runtime
 
 Namer = Callable[[Reference], str]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from .errors import AotdynError
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .replaced import replaced
 
 # Not part of what a trace depends on; they differ between machines.

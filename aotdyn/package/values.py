@@ -16,6 +16,7 @@ import msgpack
 import torch
 
 from .errors import PackageError
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
 from .reference import (
     Classes,

@@ -6,6 +6,7 @@ from types import CodeType
 
 from .frozen import frozen
 from .guard import Guard
+from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
 from .reference import CodeOf, Import, Reference
 

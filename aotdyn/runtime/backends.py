@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ..package.compilers.fx import graph_module
 from ..package.errors import AotdynError
 from ..package.graph import Graph, python_source
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from . import recorder
 from .link import link_text
 

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import Classes, ClassFacts, ClassLike, Reference, class_name
 
 _mro = operator.attrgetter("__mro__")

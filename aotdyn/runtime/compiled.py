@@ -10,6 +10,7 @@ from torch.nn import Module
 
 from .. import markers
 from ..package.modules import calls_are_torchs
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .cpython import internal, internal_name, parameter_count, suspends, trampoline_code
 from .entry import dispatch
 from .hook import hookless, switch_off

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .cpython import internal
 from .link import Linked
 

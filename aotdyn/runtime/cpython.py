@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from aotdyn.package.point import RAISE, STEP, Point
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
+
 if sys.version_info[:2] != (3, 11) or sys.implementation.name != "cpython":
     raise ImportError("aotdyn needs CPython 3.11: resume functions are made of its bytecode")
 

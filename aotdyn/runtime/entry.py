@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.point import RESUME, Point
 from ..package.variant import EntryKey, code_hash
 from . import misses

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..package.guard import Guard
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import (
     Classes,
     CodeOf,

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..package.errors import PackageError
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import Import, State, TensorMeta, Tensors
 from ..package.replaced import FUNCTIONAL, TENSOR, replaced, unchanged, version
 from ..package.resolve import resolve_import

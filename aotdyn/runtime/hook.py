@@ -15,6 +15,8 @@ from torch._C._dynamo.guards import RootGuardManager
 
 from aotdyn.runtime.cpython import internal, is_function, replaces, suspends
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
+
 # Asked with a code object and its frame's globals; None: never ask about this code again.
 Decider = Callable[[CodeType, dict], CodeType | None]
 

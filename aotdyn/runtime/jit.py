@@ -10,6 +10,7 @@ from collections import Counter
 from ..package.covers import covers, goes_as_far
 from ..package.errors import AotdynError, Unsupported
 from ..package.graph import python_source
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import EntryAt, Import, Live
 from ..record.reasons import hint, message
 from ..record.shapes import History

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..package.errors import PackageError
 from ..package.guard import Guard
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import (
     Classes,
     ClassLike,

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
+
 CATEGORIES = (
     "graph_code", "graph_sizes", "guards", "recompiles", "graph_breaks", "bytecode",
     "output_code", "trace", "misses",

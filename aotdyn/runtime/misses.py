@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..package.errors import Miss, PackageError
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.point import RAISE
 from ..package.reference import State
 from ..package.replaced import builtins_replaced

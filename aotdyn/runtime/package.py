@@ -9,6 +9,7 @@ from typing import Any
 from ..package.archive import PackageFile
 from ..package.errors import AotdynError, PackageError
 from ..package.guard import Guard
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.variant import EntryKey, Variant
 from . import logs, registry
 from .entry import Entry, retired

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..package.graph import Graph
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.recording import Obstacle, RecordingWriter
 from ..package.variant import Variant
 from ..package.weights import Weight, can_be_stored, weight_of

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
+
 ON_MISS = ("jit", "eager", "error")
 
 _packages: list[Any] = []

@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
+
 
 class Kept:
     """Tensors as they were before a graph that changes them, and the generators' states.

@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.recording import RecordingWriter, read_recording
 from . import recorder
 

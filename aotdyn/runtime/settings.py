@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import policy
 from ..package.options import compile_options
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.point import Point
 from ..package.state import restore_state
 from . import logs, registry

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from types import FunctionType
 from typing import Any
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.point import Point
 from .cpython import native
 from .hook import hookless

@@ -7,6 +7,7 @@ from torch.nn.modules import module as torch_module
 
 from ..package.iterators import ahead, left, over
 from ..package.modules import hook_kinds, hook_registries
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.values import contents, same_value
 from ..package.variant import code_hash
 from .cpython import END

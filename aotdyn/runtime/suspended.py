@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from . import logs, recorder
 
 PLAIN = "a generator, coroutine or async frame runs as plain Python"

@@ -7,6 +7,7 @@ graph either, its calls run as plain Python. Frames below are still offered to t
 from collections.abc import Callable
 from typing import Any
 
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from . import logs
 from .cpython import internal
 from .link import Linked

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ..package.modules import hook_registries
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 
 _version = torch._C._dynamo.guards.dict_version
 

@@ -7,6 +7,7 @@ from typing import Any
 from torch.nn import Module
 
 from ..package.errors import PackageError
+from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .compiled import ORIGINAL, CompiledModule
 from .cpython import suspends, trampoline_code
 from .entry import Entry

@@ -184,7 +184,7 @@ def _run_rest(tests: list, limit: float, send: int, trace) -> None:
     """In the child: a line for each method; ends the process."""
     with os.fdopen(send, "w") as answers:
         for test in tests:
-            # Says where it stands when time is over, or when it dies. What else runs on this machine
+            # Says where it stands when time is over, or when it dies. What else the machine runs
             # does not count, but a method that only waits has an end, too.
             faulthandler.register(signal.SIGPROF, file=trace, chain=True)
             signal.setitimer(signal.ITIMER_PROF, limit)

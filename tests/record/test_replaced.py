@@ -2,6 +2,7 @@
 trace they are honored, after it they are noticed."""
 
 import abc
+import builtins
 import collections
 import types
 from collections import OrderedDict, defaultdict
@@ -219,3 +220,50 @@ def test_a_change_is_noticed(name):
 @pytest.mark.parametrize("name", CASES)
 def test_a_change_is_noticed_by_what_was_loaded(name, tmp_path):
     noticed_when_loaded(CASES[name], tmp_path)
+
+
+# -- builtins ------------------------------------------------------------
+
+CALLED = []
+COUNTED = ("len", "type", "isinstance", "tuple", "iter", "next", "getattr", "zip", "any", "all",
+           "sorted", "map", "id", "hasattr", "set", "print")  # fmt: skip
+
+
+def count_calls(name):
+    original = getattr(builtins, name)
+
+    def counting(*args, **kwargs):
+        CALLED.append(name)
+        return original(*args, **kwargs)
+
+    setattr(builtins, name, counting)
+    return original
+
+
+def tell(items):
+    print(items)
+    return len(items)
+
+
+def counts(name, items):
+    tell(items)
+    original = count_calls(name)
+    try:
+        found = [tell(each) for each in items]
+        try:
+            tell(None)
+        except TypeError as error:
+            print(error)
+        return found
+    finally:
+        setattr(builtins, name, original)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_only_the_program_calls_what_it_puts_in_place_of_a_builtin(name):
+    served = compiled(counts, Settings(backend="eager"))
+    found = []
+    for function in (counts, served, served):
+        CALLED.clear()
+        found.append((perform(function, (name, [[1], (2, 3)]), {}).result, len(CALLED)))
+    assert found == [found[0]] * 3
