@@ -9,3 +9,11 @@ import builtins
 from typing import Any
 
 BUILTINS: dict[str, Any] = {**vars(builtins)}
+
+
+def __getattr__(name: str) -> Any:
+    """A builtin by its name, as references name those that the program has replaced."""
+    try:
+        return BUILTINS[name]
+    except KeyError:
+        raise AttributeError(name) from None

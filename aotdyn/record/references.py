@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from ..package import own_builtins
 from ..package.errors import PackageError
 from ..package.frozen import frozen
 from ..package.reference import Import, Literal, Live, Made, Reference
@@ -107,7 +108,18 @@ def importable(value: Any) -> Import | None:
         base = importable(owner)
         if base is not None and isinstance(base, Import):
             return _checked(Import(base.module, f"{base.qualname}.{value.__name__}"), value)
-    return _homeless().get(id(value)) or _part_of_torch(value) or _enum_member(value)
+    return _at_home(value) or _part_of_torch(value) or _enum_member(value)
+
+
+def _at_home(value: Any) -> Import | None:
+    """Where an object is that does not know its own module. A builtin that the program has put
+    another one in place of is still in our own copy of them."""
+    found = _homeless().get(id(value))
+    if found is not None and _checked(found, value) is not None:
+        return found
+    name = getattr(value, "__name__", None)
+    kept = isinstance(name, str) and own_builtins.BUILTINS.get(name) is value
+    return Import(own_builtins.__name__, name) if kept else None
 
 
 def _name_of(value: Any) -> Any:

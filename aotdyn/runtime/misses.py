@@ -1,10 +1,9 @@
 """What happens when no variant covers a call: more variants from packages, the JIT, eager, or an
 error. Decided at frame entry, before any side effect."""
 
-import contextlib
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -76,6 +75,9 @@ def _from_packages(entry, values: tuple) -> tuple[tuple, Callable] | None:
     """
     if entry.generation == registry.generation() and not entry.pending:
         return None
+    if registry.on_miss() != "error" and builtins_replaced():
+        # Linking calls the standard library, which would call what the program has put there.
+        return None
     with _tracing, _collector_paused():
         if entry.generation != registry.generation():
             entry.generation = registry.generation()
@@ -124,16 +126,16 @@ def _link_packaged(entry, package, index: int, variant) -> Linked | None:
     return linked
 
 
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
+class _collector_paused:
     """Linking makes many small objects and no garbage; a collection over all that torch has
     loaded would cost more than the linking."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
+
+    def __enter__(self):
+        self.was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *exc_info):
+        if self.was_enabled:
             gc.enable()
 
 

@@ -267,3 +267,24 @@ def test_only_the_program_calls_what_it_puts_in_place_of_a_builtin(name):
         CALLED.clear()
         found.append((perform(function, (name, [[1], (2, 3)]), {}).result, len(CALLED)))
     assert found == [found[0]] * 3
+
+
+SHOWN = print
+
+
+def only_if_forced(*args, force=False, **options):
+    if force:
+        SHOWN("shown:", *args, **options)
+
+
+def tells(x):
+    print("kept")
+    print(x.shape, force=True, sep="")
+    return x + 1
+
+
+def test_a_builtin_that_was_replaced_is_still_called_by_what_keeps_it(agree, monkeypatch):
+    monkeypatch.setattr(builtins, "print", only_if_forced)
+    found = agree(tells, (X.clone(),))
+    assert [each.reason for each in found.breaks] == ["builtin_call"] * 2
+    assert "Size" in found.outcomes[0].printed
