@@ -165,6 +165,9 @@ def _run(t, generator: GeneratorVariable, raised: Raised | None) -> Variable | N
     except Raised as error:
         generator.finished = True
         if issubclass(error.value.type, StopIteration):
+            if frame.is_polyfill:  # it takes the place of an iterator of C
+                generator.result = NONE
+                return None
             _refuse_stop(t, error.value)
         raise
     except BaseException:

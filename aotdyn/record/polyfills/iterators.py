@@ -1,12 +1,17 @@
 """The iterators of `itertools` in Python. What C does when the iterator is made is done when the
-function is called; what it does when it is advanced is done by the generator that is returned."""
+function is called; what it does when it is advanced is done by the generator that is returned.
+
+A StopIteration that the program raises there ends the generator, as it ends an iterator of C.
+"""
+
+import operator
 
 
 def chain(*iterables):
     return _chain(iter(iterables))
 
 
-def chain_from_iterable(iterables):
+def chain_from_iterable(iterables, /):
     return _chain(iter(iterables))
 
 
@@ -15,12 +20,17 @@ def _chain(iterables):
         yield from iterable
 
 
-def islice(iterable, *bounds):
+def islice(iterable, /, *bounds):
+    if not bounds:
+        raise TypeError("islice expected at least 2 arguments, got 1")
+    if len(bounds) > 3:
+        raise TypeError(f"islice expected at most 4 arguments, got {len(bounds) + 1}")
     part = slice(*bounds)
     for bound in (part.start, part.stop, part.step):
         if bound is not None and (not isinstance(bound, int) or bound < 0):
+            what = "Stop argument" if len(bounds) == 1 else "Indices"
             raise ValueError(
-                "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize."
+                f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize."
             )
     step = 1 if part.step is None else part.step
     if step == 0:
@@ -50,6 +60,8 @@ def _islice(iterator, start, stop, step):
 
 
 def count(start=0, step=1):
+    if isinstance(start, str) or isinstance(step, str):
+        raise TypeError("a number is required")
     return _count(start, step)
 
 
@@ -59,7 +71,7 @@ def _count(value, step):
         value = value + step
 
 
-def cycle(iterable):
+def cycle(iterable, /):
     return _cycle(iter(iterable))
 
 
@@ -101,7 +113,7 @@ def _accumulate(iterator, function, initial):
         yield total
 
 
-def takewhile(predicate, iterable):
+def takewhile(predicate, iterable, /):
     return _takewhile(predicate, iter(iterable))
 
 
@@ -112,7 +124,7 @@ def _takewhile(predicate, iterator):
         yield item
 
 
-def dropwhile(predicate, iterable):
+def dropwhile(predicate, iterable, /):
     return _dropwhile(predicate, iter(iterable))
 
 
@@ -124,7 +136,7 @@ def _dropwhile(predicate, iterator):
     yield from iterator
 
 
-def starmap(function, iterable):
+def starmap(function, iterable, /):
     return _starmap(function, iter(iterable))
 
 
@@ -133,7 +145,7 @@ def _starmap(function, iterator):
         yield function(*args)
 
 
-def filterfalse(predicate, iterable):
+def filterfalse(predicate, iterable, /):
     return _filterfalse(predicate, iter(iterable))
 
 
@@ -153,7 +165,7 @@ def _compress(data, selectors):
             yield item
 
 
-def pairwise(iterable):
+def pairwise(iterable, /):
     return _pairwise(iter(iterable))
 
 
@@ -188,63 +200,31 @@ def _zip_longest(iterators, fill):
         yield tuple(row)
 
 
-def product(*iterables, repeat=1):
-    return _product([tuple(each) for each in iterables] * repeat)
-
-
-def _product(pools):
-    rows = [()]
-    for pool in pools:
-        rows = [(*row, item) for row in rows for item in pool]
-    yield from rows
-
-
-def permutations(iterable, r=None):
-    pool = tuple(iterable)
-    return _permutations(pool, len(pool) if r is None else r)
-
-
-def _permutations(pool, size):
-    rows = [()]
-    for _ in range(size):
-        rows = [(*row, i) for row in rows for i in range(len(pool)) if i not in row]
-    for row in rows:
-        yield tuple([pool[i] for i in row])
-
-
-def combinations(iterable, r):
-    return _combinations(tuple(iterable), r, 1)
-
-
-def combinations_with_replacement(iterable, r):
-    return _combinations(tuple(iterable), r, 0)
-
-
-def _combinations(pool, size, gap):
-    rows = [()]
-    for _ in range(size):
-        rows = [
-            (*row, i)
-            for row in rows
-            for i in range(row[-1] + gap if row else 0, len(pool))
-        ]
-    for row in rows:
-        yield tuple([pool[i] for i in row])
-
-
-def tee(iterable, n=2):
+def tee(iterable, n=2, /):
+    if operator.index(n) < 0:
+        raise ValueError("n must be >= 0")
     iterator = iter(iterable)
     waiting = [[] for _ in range(n)]
-    return tuple([_tee(iterator, mine, waiting) for mine in waiting])
+    shared = [False]
+    return tuple([teed(_tee(iterator, mine, waiting, shared)) for mine in waiting])
 
 
-def _tee(iterator, mine, waiting):
+def teed(iterator):
+    """One of the iterators that `tee` gives; a rule makes it of what advances it."""
+
+
+def _tee(iterator, mine, waiting, shared):
     while True:
         if not mine:
+            if shared[0]:
+                raise RuntimeError("cannot re-enter the tee iterator")
+            shared[0] = True
             try:
                 item = next(iterator)
             except StopIteration:
                 return
+            finally:
+                shared[0] = False
             for each in waiting:
                 each.append(item)
         yield mine.pop(0)
@@ -254,38 +234,58 @@ def groupby(iterable, key=None):
     return Groups(iter(iterable), key)
 
 
-class Groups:
-    """Hands out (key, group); a group ends when the next one is asked for."""
+def grouper(group):
+    """A group that `groupby` gives; a rule makes it of what advances it."""
 
-    def __init__(self, iterator, key):
+
+class Groups:
+    """Hands out (key, group); a group ends when the next one is asked for.
+
+    key_there, value_there: whether there are a key and a value that nobody has taken.
+    """
+
+    def __init__(self, iterator, function):
         self.iterator = iterator
-        self.key = key
-        self.serial = 0
+        self.function = function
+        self.key_there = self.value_there = self.started = False
+        self.group = None
 
     def step(self):
-        self.item = next(self.iterator)
-        self.item_key = self.item if self.key is None else self.key(self.item)
+        item = next(self.iterator)
+        self.key = item if self.function is None else self.function(item)
+        self.item = item
+        self.key_there = self.value_there = True
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.serial:
-            while self.item_key == self.group_key:
-                self.step()
-        else:
+        self.group = None
+        while not self.key_there or self.started and self.target == self.key:
             self.step()
-        self.serial += 1
-        self.group_key = self.item_key
-        return self.group_key, self.members(self.group_key, self.serial)
+        self.target, self.started = self.key, True
+        self.group = Group(self, self.key)
+        return self.key, grouper(self.group)
 
-    def members(self, key, serial):
-        while self.serial == serial and self.item_key == key:
-            yield self.item
-            try:
-                self.step()
-            except StopIteration:
-                return
+
+class Group:
+    def __init__(self, groups, target):
+        self.groups = groups
+        self.target = target
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        groups = self.groups
+        if groups.group is not self:
+            raise StopIteration
+        if not groups.value_there:
+            groups.step()
+        if not self.target == groups.key:
+            raise StopIteration
+        groups.key_there = groups.value_there = False
+        return groups.item
 
 
 def call_until(function, sentinel):

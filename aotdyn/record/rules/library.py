@@ -5,9 +5,11 @@ import bisect
 import collections
 import functools
 import heapq
+import inspect
 import itertools
 import operator
 import os
+from collections.abc import Iterable
 
 from ...package.reference import Import
 from ...package.source import Attribute
@@ -15,21 +17,28 @@ from ..body import BodyWriter, rebuilds
 from ..iteration import advance, iterate
 from ..operation import apply, call, call_method
 from ..polyfills import bisection, callables, heaps, iterators
-from ..signals import GraphBreak
+from ..signals import GraphBreak, Raised
 from ..variables import (
     Constant,
     DictVariable,
+    GeneratorVariable,
     ListVariable,
     LiveListVariable,
     ObjectVariable,
     TupleVariable,
     Variable,
 )
-from ..variables.library import BuiltVariable, LibraryIterator, PartialVariable
-from ..wrap import dict_item, wraps
+from ..variables.library import (
+    BuiltVariable,
+    LibraryIterator,
+    PartialVariable,
+    PoolIterator,
+)
+from ..wrap import dict_item, require_few, wraps
 from .table import advances, calls, rule
 
 NONE = Constant(None)
+ONE = Constant(1)
 
 # -- functools.partial ------------------------------------------------------------
 
@@ -144,9 +153,24 @@ def rebuild_built(w: BodyWriter, v: BuiltVariable) -> str:
 
 
 def _iterator(cls, polyfill) -> None:
+    takes = inspect.signature(polyfill)
+
     @rule(cls)
     def make(t, *args, **kwargs):
+        try:
+            takes.bind(*args, **kwargs)
+        except TypeError:
+            _refuse_arguments(t, cls, len(args), kwargs)
         return make_iterator(t, cls, polyfill, list(args), kwargs)
+
+
+def _refuse_arguments(t, maker, count: int, names: Iterable[str]) -> None:
+    """Raises what C says to so many arguments, and those with these names."""
+    try:
+        maker(*((),) * count, **dict.fromkeys(names, ()))
+    except TypeError as error:
+        t.raise_exception(TypeError, *error.args)
+    raise GraphBreak("bad_arguments", maker.__name__)
 
 
 def make_iterator(t, cls: type, polyfill, args: list[Variable], kwargs: dict) -> LibraryIterator:
@@ -161,25 +185,53 @@ for _name in ("chain", "islice", "count", "cycle", "repeat", "accumulate", "take
     _iterator(getattr(itertools, _name), getattr(iterators, _name))
 
 
-def _over_pools(cls, polyfill) -> None:
-    """Iterators that read what they are given to its end when they are made: it may change later,
-    before they are rebuilt."""
+# Iterators that read what they are given to its end when they are made. They give tuples of what
+# was there in an order in which the values play no part.
 
+
+@rule(itertools.product)
+def product(t, *iterables, repeat=ONE):
+    pools = [iterate(t, each) for each in iterables]
+    times = _native(t, int, t.constant(repeat))
+    ranges = [range(len(pool)) for pool in pools]
+    places = _native(t, itertools.product, *ranges, repeat=times)
+    made = PoolIterator(pools * times, places)
+    args = [t.new(TupleVariable(pool)) for pool in pools]
+    return t.new(LibraryIterator(itertools.product, args, {"repeat": repeat}, t.new(made)))
+
+
+def _over_one_pool(cls) -> None:
     @rule(cls)
-    def make(t, *args, **kwargs):
-        pools = len(args) if cls is itertools.product else 1
-        args = [*(_read(t, arg) for arg in args[:pools]), *args[pools:]]
-        if "iterable" in kwargs:
-            kwargs = {**kwargs, "iterable": _read(t, kwargs["iterable"])}
-        return make_iterator(t, cls, polyfill, args, kwargs)
+    def make(t, iterable, r=None):
+        pool = iterate(t, iterable)
+        size = [] if r is None else [t.constant(r)]
+        made = t.new(PoolIterator([pool], _native(t, cls, range(len(pool)), *size)))
+        args = [t.new(TupleVariable(pool)), *([] if r is None else [r])]
+        return t.new(LibraryIterator(cls, args, {}, made))
 
 
-def _read(t, iterable: Variable) -> Variable:
-    return t.new(TupleVariable(iterate(t, iterable)))
+for _name in ("permutations", "combinations", "combinations_with_replacement"):
+    _over_one_pool(getattr(itertools, _name))
 
 
-for _name in ("product", "permutations", "combinations", "combinations_with_replacement"):
-    _over_pools(getattr(itertools, _name), getattr(iterators, _name))
+def _native(t, function, *args, **kwargs):
+    """What C makes of these plain arguments, whose errors are the program's."""
+    try:
+        return function(*args, **kwargs)
+    except (TypeError, ValueError, OverflowError) as error:
+        t.raise_exception(type(error), *error.args)
+
+
+@advances(PoolIterator)
+def advance_pools(t, self):
+    row = next(self.places, None)
+    if row is None:
+        return None
+    t.effects.count += 1
+    self.count += 1
+    require_few(self.count)
+    pools = self.pools * len(row) if len(self.pools) == 1 else self.pools
+    return t.new(TupleVariable(pool[place] for pool, place in zip(pools, row)))
 
 
 @rule(itertools.chain.from_iterable)
@@ -191,7 +243,24 @@ def chain_from_iterable(t, iterable):
 
 @rule(itertools.tee)
 def tee(t, iterable, n=None):
+    iterable = t.realize(iterable)
+    if iterable.type is itertools._tee:
+        return NotImplemented  # it is copied, as far as it has come
     return t.inline_live(iterators.tee, [iterable, *([] if n is None else [n])], {})
+
+
+def _handed_out(cls, marker) -> None:
+    """Iterators that others hand out, and that nothing else makes."""
+
+    @rule(marker)
+    def hand_out(t, inner):
+        made = t.new(LibraryIterator(cls, [], {}, t.realize(inner)))
+        made.started = True
+        return made
+
+
+_handed_out(itertools._tee, iterators.teed)
+_handed_out(itertools._grouper, iterators.grouper)
 
 
 def _chosen(function, polyfill) -> None:
@@ -242,7 +311,24 @@ def count_elements(t, mapping, iterable):
 def advance_library(t, self):
     if not self.started:
         self.started, self.origin = True, t.step
-    return advance(t, self.inner)
+    running = isinstance(self.inner, GeneratorVariable) and self.inner.running
+    if self.over or running:
+        raise GraphBreak("reconstruct", f"a {self.cls.__name__} that goes on", self.origin)
+    try:
+        item = advance(t, self.inner)
+    except Raised:
+        self.over = True
+        raise
+    self.over = item is None and self.cls not in _AT_END
+    return item
+
+
+# Iterators of C that do not ask for more once they have ended.
+_AT_END = {
+    itertools.chain, itertools.islice, itertools.repeat, itertools.takewhile, itertools.zip_longest,
+    itertools.pairwise, itertools.product, itertools.permutations, itertools.combinations,
+    itertools.combinations_with_replacement, reversed, type(iter(int, 0)),
+}  # fmt: skip
 
 
 @rebuilds(LibraryIterator)

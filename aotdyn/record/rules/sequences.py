@@ -500,6 +500,9 @@ def size_numel(t, self):
 @rule(slice)
 def make_slice(t, *parts):
     given = list(parts)
+    if not 1 <= len(given) <= 3:
+        least = "at least 1 argument" if not given else "at most 3 arguments"
+        t.raise_exception(TypeError, f"slice expected {least}, got {len(given)}")
     if len(given) == 1:
         given = [NONE, *given]
     return t.new(SliceVariable([*given, NONE][:3]))

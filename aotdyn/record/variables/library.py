@@ -1,6 +1,7 @@
 """Objects of C classes that their constructor's arguments describe, and iterators of the library
 whose work a polyfill does."""
 
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
@@ -67,10 +68,10 @@ class LibraryIterator(IteratorVariable):
     """An iterator of a C class. inner: what a polyfill gave, advanced in its place.
 
     maker, args, kwargs: make it anew as long as it has not been advanced; the maker by its name in
-    its module.
+    its module. over: it has ended, or raised; what one of C does then, the polyfill does not know.
     """
 
-    __slots__ = ("cls", "maker", "args", "kwargs", "inner", "started")
+    __slots__ = ("cls", "maker", "args", "kwargs", "inner", "started", "over")
 
     def __init__(
         self, cls: type, args: list[Variable], kwargs: dict[str, Variable], inner: Variable
@@ -82,6 +83,7 @@ class LibraryIterator(IteratorVariable):
         self.kwargs = kwargs
         self.inner = inner
         self.started = False
+        self.over = False
 
     @property
     def type(self) -> type:
@@ -89,3 +91,16 @@ class LibraryIterator(IteratorVariable):
 
     def describe(self) -> str:
         return self.cls.__qualname__
+
+
+class PoolIterator(IteratorVariable):
+    """Rows of items of these pools, or of the one that there is. places: gives where each item of
+    the next row is in its pool. count: how many rows were taken."""
+
+    __slots__ = ("pools", "places", "count")
+
+    def __init__(self, pools: list[list[Variable]], places: Iterator[tuple[int, ...]]):
+        super().__init__()
+        self.pools = pools
+        self.places = places
+        self.count = 0
