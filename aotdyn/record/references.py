@@ -155,7 +155,9 @@ def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:
     if issubclass(kind, enum.Flag) and "_value_" in vars(value):
         return "call", (type(value), value.value)
     if issubclass(kind, re.Pattern):
-        return "call", (re.compile, value.pattern, value.flags)
+        # One of a scanner has no text; compiling with the last one shows what is compiled.
+        told = isinstance(value.pattern, str | bytes) and not value.flags & re.DEBUG
+        return ("call", (re.compile, value.pattern, value.flags)) if told else None
     if not issubclass(kind, ALIASES) or not hasattr(value, "__args__"):
         return None
     if getattr(value, "__unpacked__", False):

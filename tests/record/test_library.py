@@ -8,6 +8,7 @@ import itertools
 import logging
 import os
 import re
+import warnings
 
 import torch
 
@@ -62,6 +63,53 @@ def p_re_named(x):
         re.escape("a.b"),
         x,
     )
+
+
+@program(breaks=None)
+def p_re_errors(x):
+    found = []
+    for text in ("(", "a**", "(?P<x>a)(?P<x>b)", "a{2,1}", "[b-a]", r"\8", "(?<=a*)b"):
+        try:
+            re.compile(text)
+        except re.error as error:
+            found.append((error.msg, error.pattern, error.pos, error.colno, str(error)))
+    for args in ((1, 2), ("a", 3), ("a",), (b"a", "b")):
+        try:
+            found.append(re.match(*args))
+        except TypeError as error:
+            found.append(str(error))
+    try:
+        re.compile("a{%d}" % 2**33)
+    except OverflowError as error:
+        found.append(str(error))
+    return found, x
+
+
+@program(breaks=None)
+def p_re_warns(x):
+    re.purge()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        re.compile("[[a]")
+        re.search("[a||b]", "b")
+        re.sub("(a)", r"\g<+1>", "a")
+    return [(str(each.message), each.category) for each in told], x
+
+
+@program(breaks=None)
+def p_re_shows_what_it_compiles(x):
+    return re.compile("ab", re.DEBUG), re.match("abc", "x", flags=re.DEBUG), x
+
+
+@program(breaks=None)
+def p_re_scanner(x):
+    scanner = re.Scanner([(r"\d+", lambda scanner, text: int(text)), (r"\w+", None)])
+    return scanner.scan("12ab"), scanner.scanner.pattern, x
+
+
+@program(breaks=None)
+def p_re_by_locale(x):
+    return re.match(b"\xe9", b"\xc9", re.L | re.I), re.findall(b"a", b"ab", flags=re.L), x
 
 
 @program()

@@ -2,6 +2,7 @@
 
 import operator
 import re
+import warnings
 from typing import Any
 
 from ...package.reference import Import
@@ -54,10 +55,21 @@ def _computed(t, name: str, function: Any, args: tuple, kwargs: dict, subject: A
         named = {key: _plain(t, arg) for key, arg in kwargs.items()}
     except NotConstant:
         return NotImplemented
-    try:
-        found = function(*values, **named)
-    except (TypeError, ValueError, IndexError, re.error) as error:
-        raise Raised(t.exception(type(error), *error.args)) from None
+    if _shows(name, values, named):
+        return NotImplemented
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            found = function(*values, **named)
+        except (TypeError, ValueError, IndexError) as error:
+            raise Raised(t.exception(type(error), *error.args)) from None
+        except Exception:
+            # An error of `re` knows the pattern and the place in it. Python raises it itself.
+            return NotImplemented
+    if told:
+        # What has been compiled is not warned of again: the program has yet to be.
+        re.purge()
+        return NotImplemented
     given = [*args] if subject is None else [subject, *args]
     if isinstance(found, re.Match):
         simple = not kwargs and len(given) <= 3 - (subject is not None)
@@ -68,6 +80,18 @@ def _computed(t, name: str, function: Any, args: tuple, kwargs: dict, subject: A
         matches = [MatchVariable(each, (name, given), i) for i, each in enumerate(found)]
         return t.new(SequenceIterator(TupleVariable(matches)))
     return t.wrap_result(found)
+
+
+# Where the functions take flags.
+_FLAGS_AT = {"compile": 1, "match": 2, "search": 2, "fullmatch": 2, "findall": 2, "finditer": 2,
+             "split": 3}  # fmt: skip
+
+
+def _shows(name: str, values: list, named: dict[str, Any]) -> bool:
+    """Whether a call prints what it compiles, or depends on more than its arguments."""
+    at = _FLAGS_AT.get(name, len(values))
+    flags = named.get("flags", values[at] if at < len(values) else 0)
+    return isinstance(flags, int) and bool(flags & (re.DEBUG | re.LOCALE))
 
 
 def _function(name: str) -> None:
