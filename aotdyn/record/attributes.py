@@ -243,8 +243,16 @@ def _cached_property(t, self: ObjectVariable, name: str, value: Any, owner: type
     function = function_of(t, value, owner, self.cls, name, "func")
     t.guard("EQUALS", Attribute(t.references.member_source(self.cls, name), "attrname"),
             value.attrname)  # fmt: skip
+    if value.attrname is None:
+        told = "Cannot use cached_property instance without calling __set_name__ on it."
+        t.raise_exception(TypeError, told)
+    if value.attrname != name:
+        # Two properties of one name: what was found under that of the other is this one's, too.
+        found = own_attribute(t, self, value.attrname)
+        if found is not None:
+            return found
     result = call(t, function, [self])
-    set_own(t, self, value.attrname or name, result)
+    set_own(t, self, value.attrname, result)
     return result
 
 

@@ -296,7 +296,9 @@ class Tracer:
             return self.new(SetVariable({k: self.wrap_result(k) for k in value}, cls=kind))
         if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
             raise GraphBreak("unknown_operation", f"a symbolic {kind.__name__} outside a graph")
-        if isinstance(value, type | enum.Enum):
+        if isinstance(value, enum.Enum):
+            return wrap.member_of_enum(self, value)
+        if isinstance(value, type):
             return Known(value, Bound(self.references.to(value)))
         raise GraphBreak("unknown_type", f"a result of type {kind.__name__}")
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..package.reference import Import, Made, Reference
-from ..package.source import Attribute, Bound, Contents, Item, ReferredItem, Source
+from ..package.source import Attribute, Bound, Called, Contents, Item, ReferredItem, Source
 from ..package.values import contents
 from ..package.variant import code_hash
 from .references import ALIASES, importable, is_bound_enum_member
@@ -349,6 +349,15 @@ def _class(t, value: type, source: Source) -> Variable:
 
 def _enum(t, value: enum.Enum, source: Source) -> Variable:
     return Known(value, identity(t, value, source))
+
+
+def member_of_enum(t, value: enum.Enum) -> Known:
+    """A member that an operation has given. One that is combined of flags is what the class has
+    for the number, and is made when it is first asked for."""
+    cls, reference = type(value), t.references.to(value)
+    if isinstance(value, enum.Flag) and value.name not in cls._member_map_:
+        t.guard("IS", Called(Bound(t.references.to(cls)), (value.value,)), reference)
+    return Known(value, Bound(reference))
 
 
 @wraps(weakref.ProxyType, weakref.CallableProxyType)

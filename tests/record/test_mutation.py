@@ -1863,6 +1863,52 @@ def name_of_the_module(mp):
     yield
 
 
+class Flags(enum.Flag):
+    R = 1
+    W = 2
+    X = 4
+
+
+@case
+def tables_of_an_enum(mp):
+    yield (lambda x: (x, Flags(5), Flags.R | Flags.W, Flags(2))), (X,)
+    for number in (5, 3, 2):
+        mp.setitem(Flags._value2member_map_, number, Flags.X)
+        yield
+    mp.setattr(Flags, "_value2member_map_", {})
+    yield
+    mp.setattr(Flags, "_value2member_map_", None)
+    yield
+
+
+@case
+def members_of_an_enum_that_are_not_there(mp):
+    yield (lambda x: (x, len(Mode), list(Mode))), (X,)
+    mp.delitem(Mode._member_map_, "SLOW")
+    yield
+
+
+@case
+def registry_of_hooks_that_is_not_there(mp):
+    m = nn.Linear(3, 3)
+    yield (lambda x: m(x)), (X,)
+    mp.delitem(vars(m), "_forward_hooks")
+    yield
+
+
+@case
+def name_of_a_cached_property(mp):
+    def fn(x):
+        s = Scaler(x)
+        return s.slow, s.slow, vars(s)
+
+    yield fn, (X,)
+    mp.setattr(Scaler.__dict__["slow"], "attrname", "slower")
+    yield
+    mp.setattr(Scaler.__dict__["slow"], "attrname", None)
+    yield
+
+
 @functools.singledispatch
 def dispatched(value):
     return 1

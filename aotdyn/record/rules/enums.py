@@ -45,6 +45,8 @@ ENUM_MEMBERS.append(lambda value, methods: is_bound_enum_member(value))
 
 def _members(t, cls: Any) -> TupleVariable:
     names = cls._member_names_
+    if not cls._member_map_.keys() >= {*names}:
+        raise GraphBreak("unknown_call", f"{cls.__qualname__}, whose tables do not agree")
     if isinstance(t.references.to(cls), Import):
         source = Attribute(Bound(t.references.to(cls)), "_member_names_")
         t.deep(t.lazy(names, source))
@@ -70,15 +72,18 @@ def _construct(t, cls: Any, args: list[Variable], kwargs: dict) -> Variable:
     if kwargs or len(args) != 1 or not plain:
         raise GraphBreak("unknown_call", cls.__qualname__)
     key = t.constant(args[0])
-    if type(key) in (int, str) and key in cls._value2member_map_:
-        value = cls._value2member_map_[key]
+    table = cls._value2member_map_
+    if type(key) in (int, str) and type(table) is dict and isinstance(table.get(key), cls):
         # What is combined of flags is made when it is first asked for.
-        if value._name_ in cls._member_map_:
+        if table[key].name in cls._member_map_:
             return _held(t, cls, "_value2member_map_", key)
     try:
-        return t.wrap_result(cls(key))
+        value = cls(key)
     except ValueError as error:
         raise Raised(t.exception(ValueError, *error.args)) from None
+    if not isinstance(value, cls):
+        raise GraphBreak("unknown_call", f"{cls.__qualname__}({key!r}), which is none")
+    return t.wrap_result(value)
 
 
 CONSTRUCTORS[enum.Enum] = _construct

@@ -41,9 +41,11 @@ def call_module(t, value: ObjectVariable, args: list[Variable], kwargs: dict) ->
         return call(t, forward, args, kwargs)
     _refuse_changed_hooks(t, value)
     own = value.live.__dict__
+    if not own.keys() >= {*_INSTANCE_HOOKS}:
+        raise GraphBreak("hooks", f"{value.cls.__qualname__}, whose registries are gone")
     if own.get("_compiled_call_impl") is not None:
         raise GraphBreak("hooks", "Module.compile() was called on it")
-    if not any(own.get(name) for name in _INSTANCE_HOOKS):
+    if not any(own[name] for name in _INSTANCE_HOOKS):
         t.guard("NO_HOOKS", value.source)
         return call(t, forward, args, kwargs)
     if own["_backward_hooks"] or own["_backward_pre_hooks"] or own["_forward_hooks_always_called"]:
