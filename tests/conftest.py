@@ -26,6 +26,7 @@ import pytest
 import torch
 
 import aotdyn
+from aotdyn.package.frozen import plain_text
 from aotdyn.package.recording import read_recording
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
@@ -131,7 +132,7 @@ def assert_same(expected: Any, actual: Any, path: str = "result") -> None:
     elif isinstance(expected, dict):
         assert list(expected) == list(actual), path
         for key in expected:
-            assert_same(expected[key], actual[key], f"{path}[{key!r}]")
+            assert_same(expected[key], actual[key], f"{path}[{plain_text(key)}]")
     elif isinstance(expected, float) and expected != expected:
         assert actual != actual, path
     elif isinstance(expected, torch.nn.Module):

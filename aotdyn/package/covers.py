@@ -7,7 +7,7 @@ from typing import Any
 
 from .guard import Guard
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
-from .reference import Import, TensorMeta
+from .reference import Import, Literal, TensorMeta
 from .source import Size, Source, Stride
 from .variant import EntryKey, Variant
 
@@ -108,9 +108,9 @@ class _Facts:
         return value
 
 
-def _identity(guard: Guard) -> tuple[str, Source | None, str]:
-    # As text: values that are equal need not be the same, 1 and True or 0.0 and -0.0.
-    return guard.kind, guard.source, repr(guard.expected)
+def _identity(guard: Guard) -> tuple[str, Source | None, Literal]:
+    # Values that are equal need not be the same, 1 and True or 0.0 and -0.0.
+    return guard.kind, guard.source, Literal(guard.expected)
 
 
 def _fits(special: TensorMeta, general: TensorMeta) -> bool:

@@ -80,10 +80,31 @@ def _tuple_getter(*names: str) -> Callable[[Any], tuple]:
 
 def _repr(names: list[str]) -> Callable[[Any], str]:
     def __repr__(self):
-        shown = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        shown = ", ".join([f"{name}={plain_text(getattr(self, name))}" for name in names])
         return f"{self.__class__.__qualname__}({shown})"
 
     return __repr__
+
+
+def plain_text(value: Any) -> str:
+    """`repr` of plain data, also where Python refuses to write out a long int in decimal digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        if type(value) is int:
+            return hex(value)
+        parts = _parts(value)
+        return f"{type(value).__name__}({', '.join(map(plain_text, parts))})"
+
+
+def _parts(value: Any) -> tuple:
+    if type(value) in (range, slice):
+        return value.start, value.stop, value.step
+    if type(value) is dict:
+        return tuple(value.items())
+    if type(value) in (tuple, list, set, frozenset):
+        return tuple(value)
+    raise TypeError(f"a {type(value).__name__} that cannot be written out")
 
 
 def _refuse(self: Any, name: str, *value: Any) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
-from .frozen import frozen
+from .frozen import frozen, plain_text
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
-from .reference import Import, Literal, Reference
+from .reference import Import, Literal, Reference, int_text
 
 
 @frozen
@@ -121,7 +121,7 @@ class Graph:
             self.state,
             *((self.options,) if self.options else ()),
         )
-        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+        return hashlib.sha256(plain_text(facts).encode()).hexdigest()[:16]
 
 
 def torch_names(graph: Graph) -> list[str]:
@@ -195,7 +195,9 @@ class SourcePrinter:
             return self._function(arg)
         if isinstance(arg, Reference):
             return self.name(arg)
-        if arg is None or arg is Ellipsis or kind in (bool, int, str, bytes):
+        if kind is int:
+            return int_text(arg)
+        if arg is None or arg is Ellipsis or kind in (bool, str, bytes):
             return "..." if arg is Ellipsis else repr(arg)
         if kind is float and math.isfinite(arg):
             return repr(arg)

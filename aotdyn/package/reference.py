@@ -6,7 +6,7 @@ runtime resolves them when a variant is linked. Nothing here is ever named by `i
 
 from typing import Any
 
-from .frozen import frozen
+from .frozen import frozen, plain_text
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
 
@@ -30,9 +30,7 @@ class Literal:
     value: Any
 
     def _identity(self) -> tuple[type, str]:
-        # Python may refuse to write out long numbers in decimal digits.
-        text = hex(self.value) if type(self.value) is int else repr(self.value)
-        return type(self.value), text
+        return type(self.value), plain_text(self.value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._identity() == other._identity()

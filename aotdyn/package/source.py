@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, dataclass_transform
 
-from .frozen import T, frozen
+from .frozen import T, frozen, plain_text
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import Import, Literal, Reference, Runtime
 
@@ -100,7 +100,7 @@ class Item(Derived):
     key: Any
 
     def step(self, base: str, name: Namer) -> str:
-        return f"{base}[{self.key!r}]"
+        return f"{base}[{plain_text(self.key)}]"
 
 
 @node

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import field
 from types import CodeType
 
-from .frozen import frozen
+from .frozen import frozen, plain_text
 from .guard import Guard
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
@@ -68,7 +68,7 @@ class Variant:
     def id(self) -> str:
         """A hash of what the variant does; recordings drop a second variant with the same one."""
         facts = (self.entry, self.check, self.body, sorted(self.names.items(), key=lambda i: i[0]))
-        return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+        return hashlib.sha256(plain_text(facts).encode()).hexdigest()[:16]
 
 
 _hashes: dict[int, tuple[CodeType, str]] = {}

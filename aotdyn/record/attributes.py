@@ -24,7 +24,6 @@ from .members import (
     member,
     member_raw,
     no_attribute,
-    static_lookup,
     takes_stores,
 )
 from .operation import apply, call, call_method
@@ -98,7 +97,7 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
     """`object.__getattribute__`, followed by the class' `__getattr__`."""
     cls = self.cls
     if name == "__class__":
-        if static_lookup(cls, name)[1] is not object:
+        if lookup(t, cls, name)[1] is not object:
             # Read from the class it would be the metaclass.
             raise GraphBreak("attribute", f"{cls.__qualname__}.__class__")
         return Known(cls, Bound(t.references.to(cls)))
@@ -423,10 +422,10 @@ def delete_own(t, self: ObjectVariable, name: str) -> None:
 def object_new(t, self, *args, **kwargs):
     cls = self.value
     if (args or kwargs) and isinstance(cls, type):
-        if static_lookup(cls, "__new__")[1] is not object:
+        if lookup(t, cls, "__new__")[1] is not object:
             told = "object.__new__() takes exactly one argument (the type to instantiate)"
             t.raise_exception(TypeError, told)
-        if static_lookup(cls, "__init__")[1] is object:
+        if lookup(t, cls, "__init__")[1] is object:
             t.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
     return allocate(t, cls)
 
@@ -435,9 +434,9 @@ def object_new(t, self, *args, **kwargs):
 def object_init(t, self, *args, **kwargs):
     if args or kwargs:
         told = "takes exactly one argument (the instance to initialize)"
-        if static_lookup(self.type, "__init__")[1] is not object:
+        if lookup(t, self.type, "__init__")[1] is not object:
             t.raise_exception(TypeError, f"object.__init__() {told}")
-        if static_lookup(self.type, "__new__")[1] is object:
+        if lookup(t, self.type, "__new__")[1] is object:
             t.raise_exception(TypeError, f"{self.type.__name__}.__init__() {told}")
     return Constant(None)
 

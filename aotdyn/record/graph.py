@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
+from ..package.frozen import plain_text
 from ..package.graph import Graph, GraphInput, Node, Value, torch_names, values_in
 from ..package.providers import providers_of
 from ..package.reference import Import
@@ -443,7 +444,7 @@ def source_name(source: Source | None) -> str:
                 parts.append(source.name)
         elif isinstance(source, Item):
             if source.key not in ("_parameters", "_buffers", "_modules"):
-                parts.append(str(source.key))
+                parts.append(source.key if type(source.key) is str else plain_text(source.key))
         elif isinstance(source, Size):
             parts.append(f"size_{source.dim}")
         source = source.base

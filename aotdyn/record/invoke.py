@@ -14,7 +14,7 @@ from .frame import Frame
 from .graph_ops import is_graph_operation
 from .interpreter import run
 from .iteration import iterate
-from .members import is_from
+from .members import is_from, lookup
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
 from .operation import apply, call, goes_to_graph
@@ -256,7 +256,7 @@ def call_object(
             result = found(t, value, args, kwargs)
             if result is not NotImplemented:
                 return result
-    if not any("__call__" in vars(base) for base in value.cls.__mro__):
+    if lookup(t, value.cls, "__call__")[1] is None:
         t.raise_exception(TypeError, f"{value.cls.__name__!r} object is not callable")
     return call(t, t.class_attribute(value, "__call__"), args, kwargs)
 

@@ -21,7 +21,7 @@ from ..package.replaced import replaced_methods
 from ..policy import is_random
 from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
-from .members import static_lookup
+from .members import lookup
 from .own_operators import names_for, own_method, rely_on_members
 from .rules.table import CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
@@ -409,7 +409,7 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
     if isinstance(right, ObjectVariable) and reflected and _defines(t, right, operation, reflected):
         newer = right.type is not left.type and left.type in right.type.__mro__
         if operation not in COMPARISONS:
-            held = [static_lookup(each.type, reflected)[0] for each in (left, right)]
+            held = [lookup(t, each.type, reflected)[0] for each in (left, right)]
             newer = newer and held[0] is not held[1]
         if newer:
             tries.insert(0, (right, reflected, left))

@@ -30,7 +30,7 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
     for name in names:
         held, owner = static_lookup(kind, name)
         # That there is none can be guarded where the class has a name; C has metaclasses without.
-        if isinstance(held, FunctionType) or _has_name(kind):
+        if isinstance(held, FunctionType) or has_name(kind):
             held, owner = lookup(t, kind, name)
         if owner is None or owner is object or owner is type:
             continue
@@ -41,7 +41,8 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
 
 
 @functools.cache
-def _has_name(kind: type) -> bool:
+def has_name(kind: type) -> bool:
+    """Whether a class is found by its name in any process."""
     return importable(kind) is not None
 
 

@@ -80,5 +80,6 @@ _ABSENT_AS_NONE = {"__hash__", "__iter__", "__contains__", "__reversed__"}
 
 
 def is_refused(t, value: ObjectVariable, name: str) -> bool:
-    """Whether the class of an object says of a special method that there is none."""
+    """Whether the class of an object says of a special method that there is none. Guarded."""
+    t.classes.lookup(value.type, name)
     return static_lookup(value.type, name)[0] is None

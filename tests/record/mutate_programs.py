@@ -80,7 +80,7 @@ def main() -> None:
     total = 0
     for name in names:
         module = importlib.import_module(f"tests.record.{name}")
-        tables = [value for value in vars(module).values() if isinstance(value, Programs)]
+        tables = [value for value in vars(module).values() if type(value) is Programs]
         made = 0
         for row in (row for table in tables for row in table.rows):
             count, found = check(row, args.sample, args.limit, args.in_place)

@@ -185,7 +185,8 @@ def variations(value: Any) -> Iterator[tuple[str, Any]]:
         yield "as int", int(value)
     elif type(value) is int:
         yield "plus one", value + 1
-        yield "as float", float(value)
+        with contextlib.suppress(OverflowError):
+            yield "as float", float(value)
     elif type(value) is float:
         yield "halved", value / 2 + 0.125
         yield "negated", -value

@@ -1881,6 +1881,53 @@ def tables_of_an_enum(mp):
     yield
 
 
+class BareMeta(type):
+    pass
+
+
+@case
+def methods_that_a_class_did_not_have(mp):
+    class Bare(metaclass=BareMeta):
+        __reversed__ = None
+
+    def told(use):
+        try:
+            return use(Bare())
+        except (TypeError, AttributeError) as error:
+            return str(error)
+
+    def fn(x):
+        uses = (callable, lambda o: o(), reversed, lambda o: Bare.told)
+        return x, [told(use) for use in uses]
+
+    yield fn, (X,)
+    changes = {"__call__": lambda self: 3, "__reversed__": lambda self: 4}
+    for name, value in changes.items():
+        mp.setattr(Bare, name, value, raising=False)
+        yield
+    mp.setattr(BareMeta, "told", property(lambda cls: 5), raising=False)
+    yield
+
+
+@case
+def context_manager_that_was_none(mp):
+    class Bare:
+        pass
+
+    def fn(x):
+        try:
+            with Bare():
+                return x + 1
+        except TypeError as error:
+            return x, str(error)
+
+    yield fn, (X,)
+    mp.setattr(Bare, "__enter__", lambda self: self, raising=False)
+    yield
+    mp.setattr(Bare, "__exit__", lambda self, *error: None, raising=False)
+    yield
+
+
 @case
 def members_of_an_enum_that_are_not_there(mp):
     yield (lambda x: (x, len(Mode), list(Mode))), (X,)
@@ -1897,7 +1944,7 @@ def registry_of_hooks_that_is_not_there(mp):
 
 
 @case
-def name_of_a_cached_property(mp):
+def where_a_cached_property_keeps_its_value(mp):
     def fn(x):
         s = Scaler(x)
         return s.slow, s.slow, vars(s)

@@ -449,10 +449,10 @@ def p_raise_cls(x):
         return e.args, x
 
 
-@program((torch.ones(2), 1 << 20000))
-def p_numbers_too_long_to_be_written(x, given):
+@program((torch.ones(2), 1 << 20000, {1 << 20000: 3}), (torch.ones(2), 3, {3: 1 << 20000}))
+def p_numbers_too_long_to_be_written(x, given, table):
     number = 1 << 20001
-    return number, number == given * 2, x
+    return number, number == given * 2, table[given], 1 << 20000 in {1 << 20000, given}, x
 
 
 test_agrees = program.test()

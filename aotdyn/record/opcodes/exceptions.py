@@ -1,5 +1,6 @@
 """Exceptions and `with`. Unwinding itself is in `interpreter.py`."""
 
+from ..members import lookup
 from ..operation import apply, call, call_method, special_method
 from ..polyfills import groups
 from ..signals import GraphBreak, Raised
@@ -135,7 +136,7 @@ def RERAISE(t, frame, ins):
 def _require_context(t, cls: type) -> None:
     """`cls` has what a context manager needs."""
     for name, problem in (("__enter__", ""), ("__exit__", " (missed __exit__ method)")):
-        if not hasattr(cls, name):
+        if lookup(t, cls, name)[1] is None:
             t.raise_exception(TypeError, f"{cls.__name__!r} object does not support the context "
                                          f"manager protocol{problem}")  # fmt: skip
 

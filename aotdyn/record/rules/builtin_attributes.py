@@ -20,7 +20,7 @@ from ..members import (
     static_lookup,
 )
 from ..operation import apply, call, call_method
-from ..own_operators import UNDERSTOOD, own_method
+from ..own_operators import UNDERSTOOD, has_name, own_method
 from ..references import is_bound_enum_member
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -153,7 +153,8 @@ def _by_class(t, self: Known, name: str, is_own: bool) -> Variable | None:
     """What the class of an object, or of a class, defines in Python under a name: a data
     descriptor, or anything where the object has nothing of its own."""
     kind = type(self.value)
-    value, owner = static_lookup(kind, name)
+    # A class without a name cannot be asked again; C has such metaclasses.
+    value, owner = lookup(t, kind, name) if has_name(kind) else static_lookup(kind, name)
     if owner is None or owner.__module__ in UNDERSTOOD or not owner.__flags__ & 1 << 9:
         return None
     if is_own and not is_data_descriptor(value):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from ...package.source import Bound
 from ..attributes import own_dict_source
 from ..iteration import each, iterate
-from ..members import static_lookup
+from ..members import lookup
 from ..operation import apply, call, call_method, truth
 from ..own_operators import may_compare, own_method
 from ..references import ALIASES
@@ -93,7 +93,7 @@ def isinstance_(t, self, kinds):
 def _tells_class(t, value: Variable) -> bool:
     """Whether an object may call itself an instance of another class than its own."""
     return isinstance(value, ObjectVariable) and (
-        static_lookup(value.type, "__class__")[1] is not object
+        lookup(t, value.type, "__class__")[1] is not object
         or has_special(t, value, "__getattribute__")
     )
 
@@ -183,7 +183,7 @@ def callable_(t, self):
         return Constant(True)
     if isinstance(self, Known):
         return Constant(callable(self.value))
-    return Constant(any("__call__" in vars(base) for base in self.type.__mro__))
+    return Constant(lookup(t, self.type, "__call__")[1] is not None)
 
 
 @rule(hasattr)

@@ -72,11 +72,11 @@ def _construct(t, cls: Any, args: list[Variable], kwargs: dict) -> Variable:
     if kwargs or len(args) != 1 or not plain:
         raise GraphBreak("unknown_call", cls.__qualname__)
     key = t.constant(args[0])
-    table = cls._value2member_map_
-    if type(key) in (int, str) and type(table) is dict and isinstance(table.get(key), cls):
-        # What is combined of flags is made when it is first asked for.
-        if table[key].name in cls._member_map_:
-            return _held(t, cls, "_value2member_map_", key)
+    table = cls._value2member_map_ if type(key) in (int, str) else None
+    held = table.get(key) if type(table) is dict else None
+    # What is combined of flags is made when it is first asked for.
+    if isinstance(held, cls) and held.name in cls._member_map_:
+        return _held(t, cls, "_value2member_map_", key)
     try:
         value = cls(key)
     except ValueError as error:
