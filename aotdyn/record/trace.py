@@ -53,6 +53,7 @@ from .rules import (
     generics,
     hashing,
     higher_order,
+    holders,
     identities,
     inspection,
     instance_dicts,
@@ -93,8 +94,8 @@ from .variables import (
 RULE_MODULES = (
     attributes, autograd, builtin_attributes, builtins, class_statements, context_variables,
     copying, deques, enums, exception_groups, exceptions, function_objects, functions, generics,
-    hashing, higher_order, identities, inspection, instance_dicts, iterators, late_texts, library,
-    live_iterators, logs,
+    hashing, higher_order, holders, identities, inspection, instance_dicts, iterators, late_texts,
+    library, live_iterators, logs,
     mapping_objects, mappings, modules, patterns, proxies, rebuild, sequence_objects, sequences,
     simple_objects, symbolic, tensors, texts, torch_state, transforms,
 )  # fmt: skip

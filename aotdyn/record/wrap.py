@@ -25,6 +25,7 @@ from .variables import (
     ExceptionVariable,
     FunctionVariable,
     GroupVariable,
+    HolderVariable,
     InstanceDict,
     Known,
     LiveListVariable,
@@ -341,6 +342,16 @@ def _method(t, value: types.MethodType, source: Source) -> Variable:
     self_ = t.lazy(value.__self__, Attribute(source, "__self__"))
     function = t.lazy(value.__func__, Attribute(source, "__func__"))
     return MethodVariable(self_, function, source)
+
+
+@wraps(property, staticmethod, classmethod)
+def _holder(t, value: Any, source: Source) -> Variable:
+    t.guard("TYPE", source, t.references.to(type(value)))
+    parts = ("fget", "fset", "fdel") if type(value) is property else ("__func__",)
+    functions = {part: t.lazy(getattr(value, part), Attribute(source, part)) for part in parts}
+    variable = HolderVariable(type(value), functions, source, value)
+    t.remember(value, variable)
+    return variable
 
 
 def _class(t, value: type, source: Source) -> Variable:

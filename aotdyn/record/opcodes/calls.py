@@ -2,7 +2,16 @@
 
 from ..iteration import iterate
 from ..operation import apply, call
-from ..variables import DictVariable, Null
+from ..signals import GraphBreak
+from ..variables import (
+    Constant,
+    DictVariable,
+    FunctionVariable,
+    Known,
+    MethodVariable,
+    Null,
+    Variable,
+)
 from .table import opcode
 
 
@@ -31,9 +40,13 @@ def CALL_FUNCTION_EX(t, frame, ins):
     if ins.arg & 1:
         mapping = t.realize(frame.pop())
         kwargs = keyword_arguments(t, mapping)
-    args = iterate(t, frame.pop())
+    given = frame.pop()
     function = frame.pop()
     frame.pop()
+    if not is_iterable(t, given):
+        told = f"argument after * must be an iterable, not {t.realize(given).type.__name__}"
+        t.raise_exception(TypeError, f"{name_of_called(t, function)} {told}")
+    args = iterate(t, given)
     frame.push(call(t, function, args, kwargs))
 
 
@@ -45,3 +58,21 @@ def keyword_arguments(t, mapping) -> dict:
     if not all(type(key) is str for key in mapping.items):
         t.raise_exception(TypeError, "keywords must be strings")
     return {key: value for key, (_, value) in mapping.items.items()}
+
+
+def is_iterable(t, value: Variable) -> bool:
+    """Whether a value is of a type that can be iterated over, as far as C can see."""
+    value = t.realize(value)
+    return any(hasattr(value.type, name) for name in ("__iter__", "__getitem__"))
+
+
+def name_of_called(t, function: Variable) -> str:
+    """What errors about arguments call a function."""
+    function = t.realize(function)
+    if isinstance(function, MethodVariable):
+        function = t.realize(function.function)
+    if not isinstance(function, FunctionVariable | Known):
+        raise GraphBreak("bad_arguments", function.describe())
+    name = t.constant(apply(t, getattr, [function, Constant("__qualname__")]))
+    module = t.constant(apply(t, getattr, [function, Constant("__module__"), Constant(None)]))
+    return f"{name}()" if module in (None, "builtins") else f"{module}.{name}()"

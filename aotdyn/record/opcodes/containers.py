@@ -14,10 +14,12 @@ from ..variables import (
     FunctionVariable,
     Known,
     ListVariable,
+    ObjectVariable,
     SetVariable,
     TupleVariable,
     Variable,
 )
+from .calls import is_iterable, name_of_called
 from .table import opcode
 
 
@@ -63,6 +65,9 @@ def LIST_APPEND(t, frame, ins):
 @opcode
 def LIST_EXTEND(t, frame, ins):
     items = frame.pop()
+    if not is_iterable(t, items):
+        kind = t.realize(items).type.__name__
+        t.raise_exception(TypeError, f"Value after * must be an iterable, not {kind}")
     apply(t, list.extend, [frame.stack[-ins.arg], items])
 
 
@@ -87,6 +92,9 @@ def MAP_ADD(t, frame, ins):
 @opcode
 def DICT_UPDATE(t, frame, ins):
     other = frame.pop()
+    if not _is_mapping(t, other):
+        kind = t.realize(other).type.__name__
+        t.raise_exception(TypeError, f"{kind!r} object is not a mapping")
     apply(t, dict.update, [frame.stack[-ins.arg], other])
 
 
@@ -95,11 +103,25 @@ def DICT_MERGE(t, frame, ins):
     """As DICT_UPDATE, for `**kwargs` of a call: a key that is there already is an error."""
     other = frame.pop()
     target = t.realize(frame.stack[-ins.arg])
+    function = frame.stack[-ins.arg - 2]
+    if not _is_mapping(t, other):
+        told = f"argument after ** must be a mapping, not {t.realize(other).type.__name__}"
+        t.raise_exception(TypeError, f"{name_of_called(t, function)} {told}")
     keys = iterate(t, call_method(t, other, "keys"))
     for key in keys:
         if key_of(t, key) in target.items:
-            t.raise_exception(TypeError, f"multiple values for keyword argument {key.constant()}")
+            told = f"got multiple values for keyword argument '{t.constant(key)}'"
+            t.raise_exception(TypeError, f"{name_of_called(t, function)} {told}")
         apply(t, operator.setitem, [target, key, apply(t, operator.getitem, [other, key])])
+
+
+def _is_mapping(t, value) -> bool:
+    """Whether a value has what it takes to be unpacked as one."""
+    value = t.realize(value)
+    if hasattr(value.type, "keys"):
+        return True
+    found = isinstance(value, ObjectVariable) and apply(t, hasattr, [value, Constant("keys")])
+    return bool(found) and truth(t, found)
 
 
 def _unpack(t, value, limit=None) -> list:

@@ -27,6 +27,7 @@ from ..variables import (
     DELETED,
     Constant,
     DictVariable,
+    HolderVariable,
     Known,
     MethodVariable,
     ObjectVariable,
@@ -275,20 +276,20 @@ def _class_getattr(t, cls: type, name: str) -> Variable | None:
 # -- properties of a class of their own ---------------------------------------------------
 
 
-@rule(property.__get__, ObjectVariable)
+@rule(property.__get__, ObjectVariable, HolderVariable)
 def property_get(t, self, instance, owner=None):
     if _is_none(t, instance):
         return self
     return call(t, _accessor(t, self, "fget"), [instance])
 
 
-@rule(property.__set__, ObjectVariable)
+@rule(property.__set__, ObjectVariable, HolderVariable)
 def property_set(t, self, instance, value):
     call(t, _accessor(t, self, "fset"), [instance, value])
     return Constant(None)
 
 
-@rule(property.__delete__, ObjectVariable)
+@rule(property.__delete__, ObjectVariable, HolderVariable)
 def property_delete(t, self, instance):
     call(t, _accessor(t, self, "fdel"), [instance])
     return Constant(None)

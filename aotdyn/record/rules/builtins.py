@@ -569,7 +569,14 @@ def vars_(t, self=None):
 
 @rule(pow)
 def pow_(t, base, exponent, mod=None):
-    return apply(t, operator.pow, [base, exponent]) if mod is None else NotImplemented
+    base = t.realize(base)
+    if mod is None or t.realize(mod).type is type(None):
+        return apply(t, operator.pow, [base, exponent])
+    if isinstance(base, ObjectVariable) and has_special(t, base, "__pow__"):
+        result = t.realize(call_method(t, base, "__pow__", [exponent, mod], on_class=True))
+        if not isinstance(result, Constant) or result.value is not NotImplemented:
+            return result
+    return NotImplemented
 
 
 @rule(operator.contains, ObjectVariable)

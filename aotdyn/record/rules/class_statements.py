@@ -21,7 +21,7 @@ from ..body import BodyWriter, rebuilds
 from ..folding import plain
 from ..invoke import new_frame, run_inlined
 from ..members import lookup
-from ..operation import call, call_method
+from ..operation import call_method
 from ..references import Body
 from ..signals import GraphBreak, NotConstant, SkipFrame
 from ..stand_ins import stand_in_for
@@ -32,14 +32,12 @@ from ..variables import (
     Constant,
     DictVariable,
     FunctionVariable,
-    HolderVariable,
     Known,
-    MethodVariable,
     ObjectVariable,
     TupleVariable,
     Variable,
 )
-from .table import calls, rule
+from .table import rule
 
 NONE = Constant(None)
 
@@ -394,63 +392,3 @@ def _changed(w: BodyWriter, v: ClassVariable, made: str) -> str:
             flags = ", ".join(f"{flag}={on!r}" for flag, on in item.items())
             w.lines.append(f"{w.ref(Import('dataclasses', 'dataclass'))}({made}, {flags})")
     return made
-
-
-# -- property, staticmethod, classmethod -----------------------------------------------------
-
-_PARTS = ("fget", "fset", "fdel")
-
-
-@rule(property)
-def make_property(t, fget=NONE, fset=NONE, fdel=NONE, doc=None):
-    functions = [t.realize(each) for each in (fget, fset, fdel)]
-    if doc is not None or not isinstance(functions[0], FunctionVariable):
-        return NotImplemented
-    return t.new(HolderVariable(property, dict(zip(_PARTS, functions, strict=True))))
-
-
-def _with(accessor: Any, part: str) -> None:
-    @rule(accessor, HolderVariable)
-    def changed(t, self, function):
-        functions = {**self.functions, part: t.realize(function)}
-        return t.new(HolderVariable(property, functions))
-
-
-_with(property.getter, "fget")
-_with(property.setter, "fset")
-_with(property.deleter, "fdel")
-
-
-def _method(kind: type) -> None:
-    @rule(kind, FunctionVariable)
-    def make(t, function):
-        return t.new(HolderVariable(kind, {"__func__": function}))
-
-
-_method(staticmethod)
-_method(classmethod)
-
-
-@rule(getattr, HolderVariable)
-def holder_getattr(t, self, name, default=None):
-    key = t.constant(name)
-    found = self.functions.get("__func__" if key == "__wrapped__" else key)
-    if found is not None:
-        return found
-    if self.cls is property and key in ("getter", "setter", "deleter"):
-        return MethodVariable(self, Known(getattr(property, key)))
-    raise GraphBreak("attribute", f"{self.describe()}.{key}")
-
-
-@calls(HolderVariable)
-def call_holder(t, self, args, kwargs):
-    """A static method can be called within the body of its class."""
-    if self.cls is not staticmethod:
-        t.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
-    return call(t, self.functions["__func__"], args, kwargs)
-
-
-@rebuilds(HolderVariable)
-def _rebuild_holder(w: BodyWriter, v: HolderVariable) -> str:
-    functions = ", ".join(map(w.value, v.functions.values()))
-    return w.bind(v.cls.__name__, f"{v.cls.__name__}({functions})")

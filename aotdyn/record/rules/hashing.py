@@ -15,11 +15,14 @@ from ..variables import (
     Known,
     ListVariable,
     ObjectVariable,
+    RangeVariable,
     SetVariable,
+    SliceVariable,
     Symbolic,
     TupleVariable,
     Variable,
 )
+from ..variables.sequences import SequenceObject
 from .table import rule
 
 # Their hash is the same in every process.
@@ -41,14 +44,11 @@ class HashedKey:
         return self.value
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, HashedKey):
-            if self.variable is other.variable:
-                return True
-            right: Variable = other.variable
-        elif isinstance(other, Variable) or type(other) is tuple:
+        if isinstance(other, HashedKey) and self.variable is other.variable:
+            return True
+        if isinstance(other, Variable):
             return False
-        else:
-            right = Constant(other)
+        right = _variable_of(other)
         # How often, and of what, a table asks this is its own business.
         with self.t.effects.only_own():
             return truth(self.t, apply(self.t, operator.eq, [self.variable, right]))
@@ -64,6 +64,15 @@ class HashedKey:
             raise GraphBreak("reconstruct", "a key whose hash has changed", origin)
 
 
+def _variable_of(key: Any) -> Variable:
+    """The variable that a key stands for."""
+    if isinstance(key, HashedKey):
+        return key.variable
+    if type(key) is tuple:
+        return TupleVariable([_variable_of(part) for part in key])
+    return key if isinstance(key, Variable) else Constant(key)
+
+
 def hashed_key(t, value: ObjectVariable) -> HashedKey:
     """The key for an object with a hash of its own."""
     if value.type.__hash__ is None:
@@ -74,7 +83,8 @@ def hashed_key(t, value: ObjectVariable) -> HashedKey:
             found = t.realize(call_method(t, value, "__hash__", on_class=True))
     finally:
         t.hashing -= 1
-    return HashedKey(t, value, hash(t.constant(found)))
+    # Python takes the number as it is, if it has the size of a hash; so does `HashedKey`.
+    return HashedKey(t, value, t.constant(found))
 
 
 HASHED_KEYS.append(hashed_key)
@@ -147,12 +157,22 @@ def hash_set(t, self):
     return t.new(HashVariable(self, keys))
 
 
+@rule(tuple.__hash__, SequenceObject)
+def hash_contents(t, self):
+    return _hashed(t, self, key_of(t, self.contents))
+
+
 @rule(hash, Known, FunctionVariable)
 def hash_identity(t, self):
     return t.new(HashVariable(self, key_of(t, self)))
 
 
-@rule(hash, ListVariable, DictVariable)
+@rule(hash, RangeVariable)
+def hash_range(t, self):
+    return Constant(hash(self.value))
+
+
+@rule(hash, ListVariable, DictVariable, SliceVariable)
 def hash_mutable(t, self):
     t.raise_exception(TypeError, f"unhashable type: {self.type.__name__!r}")
 

@@ -143,6 +143,13 @@ def advance_backwards(t, self):
     return Constant(of.value[index]) if isinstance(of, RangeVariable) else of.items[index]
 
 
+@rule(reversed, Constant)
+def reversed_text(t, self):
+    if self.type not in (str, bytes):
+        return NotImplemented
+    return reversed_(t, t.new(TupleVariable(map(Constant, self.value))))
+
+
 @rule(reversed, ObjectVariable)
 def reversed_object(t, self):
     if is_refused(t, self, "__reversed__"):

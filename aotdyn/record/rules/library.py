@@ -333,6 +333,10 @@ _AT_END = {
 
 @rebuilds(LibraryIterator)
 def rebuild_iterator(w: BodyWriter, v: LibraryIterator) -> str:
+    if v.started and v.cls is itertools.count and not v.inner.finished:
+        # It goes on as one that begins at the next number.
+        last, step = (w.value(v.inner.frame.locals[name]) for name in ("value", "step"))
+        return w.bind("iterator", f"{w.ref(Import('itertools', 'count'))}({last} + {step}, {step})")
     if v.started or v.cls.__module__ != "itertools":
         raise GraphBreak("reconstruct", f"a {v.cls.__name__} that has started", v.origin)
     name, dot, method = v.maker.partition(".")

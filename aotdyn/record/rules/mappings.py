@@ -300,6 +300,11 @@ def view_contains(t, self, item):
     return apply(t, operator.contains, [t.wrap_list(view_items(t, self)), item])
 
 
+@rule((type({}.keys()).isdisjoint, type({}.items()).isdisjoint), ViewVariable)
+def view_is_disjoint(t, self, other):
+    return Constant(_view_as_set(t, self).items.keys().isdisjoint(_tokens(t, other)))
+
+
 def _view_as_set(t, view: ViewVariable) -> SetVariable:
     items = view_items(t, view)
     return SetVariable({key_of(t, item): item for item in items})
@@ -380,6 +385,18 @@ def remove(t, self, item):
     return discard(t, self, item)
 
 
+@rule(set.pop, SetVariable)
+def pop_member(t, self):
+    """Which one goes depends on hashes, unless there is only one."""
+    if not self.items:
+        t.raise_exception(KeyError, "pop from an empty set")
+    if len(self.items) > 1:
+        return NotImplemented
+    item = next(iter(self.items.values()))
+    t.effects.set_members(self, {})
+    return item
+
+
 @rule(set.clear, SetVariable)
 def clear_set(t, self):
     t.effects.set_members(self, {})
@@ -426,11 +443,15 @@ def _algebra(methods: tuple, operation, combine) -> None:
     @rule(operation, SetVariable, ViewVariable)
     def operator_(t, self, other):
         other = t.realize(other)
-        if not isinstance(other, SetVariable | ViewVariable):
+        views = [each for each in (self, other) if isinstance(each, ViewVariable)]
+        if any(view.kind == "values" for view in views):
+            return NotImplemented
+        if not views and not isinstance(other, SetVariable):
             return NotImplemented
         left = self if isinstance(self, SetVariable) else _view_as_set(t, self)
-        right = other if isinstance(other, SetVariable) else _view_as_set(t, other)
-        return t.new(SetVariable(combine(left.items, right.items), cls=left.cls))
+        # A view takes all that can be iterated over.
+        right = _tokens(t, other)
+        return t.new(SetVariable(combine(left.items, right), cls=set if views else left.cls))
 
 
 _algebra((set.union, frozenset.union), operator.or_, lambda a, b: a | {

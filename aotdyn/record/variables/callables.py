@@ -114,14 +114,18 @@ class ClassVariable(Known):
 
 
 class HolderVariable(Variable):
-    """A `property`, `staticmethod` or `classmethod` that the frame has made, of these functions."""
+    """A `property`, `staticmethod` or `classmethod` of these functions. live: one that came in."""
 
-    __slots__ = ("cls", "functions")
+    __slots__ = ("cls", "functions", "live")
 
-    def __init__(self, cls: type, functions: dict[str, Variable]):
-        super().__init__()
+    def __init__(
+        self, cls: type, functions: dict[str, Variable], source: Source | None = None,
+        live: Any = None,
+    ):  # fmt: skip
+        super().__init__(source)
         self.cls = cls
         self.functions = functions
+        self.live = live
 
     @property
     def type(self) -> type:
