@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from .signals import GraphBreak, NotConstant
 from .variables import (
     DictVariable,
@@ -29,7 +31,9 @@ def key_of(t, value: Variable) -> Any:
         value = t.specialize(value)
     if isinstance(value, TupleVariable):
         parts = tuple(key_of(t, item) for item in value.items)
-        return parts if value.cls is tuple else tuple.__new__(value.cls, parts)
+        # A size has the hash of a tuple, and equals it.
+        is_plain = value.cls in (tuple, torch.Size)
+        return parts if is_plain else tuple.__new__(value.cls, parts)
     if isinstance(value, ObjectVariable):
         if not _hashes_by_identity(value.type):
             return HASHED_KEYS[0](t, value)

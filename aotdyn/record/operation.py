@@ -45,6 +45,7 @@ from .variables import (
     ObjectVariable,
     Opaque,
     Sequence,
+    SliceVariable,
     Symbolic,
     TensorVariable,
     TextVariable,
@@ -286,6 +287,8 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         return None
     try:
         methods = methods_of(operation)
+        for arg in args:
+            _look_inside(t, arg)
         values = [operand(arg, methods) for arg in args]
         named = {key: plain(arg) for key, arg in kwargs.items()}
     except NotConstant:
@@ -300,6 +303,18 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
             raised.refused = tuple(args)
         raise raised from None
     return t.wrap_result(result)
+
+
+def _look_inside(t, value: Variable) -> None:
+    """Plain values that came in with a slice or a tuple are looked at."""
+    if isinstance(value, SliceVariable | TupleVariable):
+        for item in value.items:
+            if type(item) is Lazy and type(item.value) in _LOOKED_AT:
+                t.realize(item)
+        value.items = [item.known or item if type(item) is Lazy else item for item in value.items]
+
+
+_LOOKED_AT = (int, float, bool, str, bytes, type(None))
 
 
 def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool:

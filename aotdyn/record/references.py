@@ -138,12 +138,24 @@ ALIASES = (types.GenericAlias, types.UnionType, typing._BaseGenericAlias)  # typ
 
 def made_of(value: Any) -> Made | None:
     """How another process makes an object like this one out of things with names, or None."""
+    if isinstance(value, type):
+        return _named_by_instance(value)
     found = composition(value)
     if found is None:
         return None
     how, parts = found
     references = [_part(part) for part in parts]
     return None if None in references else Made(how, tuple(references))
+
+
+def _named_by_instance(cls: type) -> Made | None:
+    """A class of C whose name is that of its only instance: that of `sys.version_info`."""
+    only = Import(cls.__module__, cls.__qualname__)
+    try:
+        found = type(resolve_import(only)) is cls and only.module in sys.builtin_module_names
+    except PackageError:
+        return None
+    return Made("call", (Import("builtins", "type"), only)) if found else None
 
 
 def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:

@@ -6,6 +6,8 @@ import inspect
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+import torch
+
 from .signals import NotConstant
 from .variables import (
     Constant,
@@ -38,7 +40,7 @@ def stand_in(value: Variable, arithmetic: bool = False) -> Any:
         return value.value
     if isinstance(value, Symbolic):
         return value.type(2)
-    if isinstance(value, Sequence) and value.type in (list, tuple):
+    if isinstance(value, Sequence) and value.type in (list, tuple, torch.Size):
         return value.type()
     if isinstance(value, DictVariable) and value.type is dict:
         return {}

@@ -383,6 +383,14 @@ def _named_tuple(t, value: tuple, source: Source) -> Variable:
     return TupleVariable(items_of(t, value, source), source, type(value))
 
 
+def _is_struct_sequence(value: Any) -> bool:
+    """A tuple of C with names for all its items: what torch returns, `sys.version_info`."""
+    cls = type(value)
+    if cls.__bases__ != (tuple,) or isinstance(cls.__dict__.get("__new__"), types.FunctionType):
+        return False
+    return getattr(cls, "n_fields", None) == getattr(cls, "n_sequence_fields", len(value) + 1)
+
+
 def wrap_object(t, value: Any, source: Source) -> Variable:
     """An instance of a Python class: its type is guarded, its attributes when they are used."""
     if type(value).__dictoffset__:
@@ -504,6 +512,7 @@ _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     # Its other objects: `Any`, `List`, type variables.
     (lambda value: type(value).__module__ == "typing", _known),
     (_is_named_tuple, _named_tuple),
+    (_is_struct_sequence, _named_tuple),
     (lambda value: issubclass(type(value), dict), _mapping),
     (lambda value: issubclass(type(value), BaseException), _exception),
     (_is_parameter, _tensor),

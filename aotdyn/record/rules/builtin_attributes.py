@@ -358,6 +358,10 @@ def _may_have_own(self: Variable, name: str, held: Any) -> bool:
 
 
 def _field_index(cls: type, name: str) -> int:
-    """The place of a field of one of torch's named results."""
+    """The place of a field of one of torch's named results, or another tuple of C."""
+    if cls.__new__ is tuple.__new__:
+        # No other can be made; its class has the fields in their order.
+        fields = (n for n, held in vars(cls).items() if type(held) is types.MemberDescriptorType)
+        return list(fields).index(name)
     probe = cls(range(cls.n_sequence_fields))
     return getattr(probe, name)

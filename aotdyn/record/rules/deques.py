@@ -114,6 +114,24 @@ def extendleft(t, self, items):
     return NONE
 
 
+@rule((operator.add, deque.__add__), DequeVariable)
+def add(t, self, other):
+    other = t.realize(other)
+    if not isinstance(other, DequeVariable):
+        return NotImplemented
+    items = _bounded([*self.items, *other.items], self.maxlen)
+    return t.new(DequeVariable(items, self.maxlen))
+
+
+@rule((operator.mul, deque.__mul__, deque.__rmul__), DequeVariable)
+def mul(t, self, count):
+    count = t.realize(count)
+    if not isinstance(count, Constant) or not isinstance(count.value, int):
+        return NotImplemented
+    items = _bounded(list(self.items) * count.value, self.maxlen)
+    return t.new(DequeVariable(items, self.maxlen))
+
+
 @rule((operator.imul, deque.__imul__), DequeVariable)
 def imul(t, self, count):
     t.effects.set_items(self, _bounded(list(self.items) * t.constant(count), self.maxlen))

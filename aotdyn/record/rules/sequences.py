@@ -21,6 +21,7 @@ from ..variables import (
     Sequence,
     SliceVariable,
     Symbolic,
+    TensorVariable,
     TupleVariable,
     Variable,
 )
@@ -158,12 +159,15 @@ def delitem(t, self, key):
 @rule(operator.add, ListVariable, TupleVariable)
 def add(t, self, other):
     other = t.realize(other)
-    if not isinstance(other, type(self)):
+    if not isinstance(other, ListVariable if isinstance(self, ListVariable) else TupleVariable):
         return NotImplemented
+    items = [*self.items, *other.items]
+    if torch.Size in (self.type, other.type):
+        return make_size(t, t.new(TupleVariable(items)))
     for part, rest in ((self, other), (other, self)):
         if not rest.items and _is_plain_tuple(part):
             return part
-    return _like(t, self, [*self.items, *other.items])
+    return _like(t, self, items)
 
 
 @rule((operator.iadd, list.__iadd__), LiveListVariable)
@@ -486,7 +490,14 @@ def make_tuple(t, self=None):
 
 @rule(torch.Size)
 def make_size(t, self=None):
-    return t.new(TupleVariable([] if self is None else iterate(t, self), cls=torch.Size))
+    items = [t.realize(item) for item in ([] if self is None else iterate(t, self))]
+    for index, item in enumerate(items):
+        if isinstance(item, TensorVariable | ObjectVariable):
+            raise GraphBreak("tensor_value", f"a size from {item.describe()}")
+        if not issubclass(item.type, int):
+            told = f"(item {index} is {item.type.__name__!r})"
+            t.raise_exception(TypeError, f"torch.Size() takes an iterable of 'int' {told}")
+    return t.new(TupleVariable(items, cls=torch.Size))
 
 
 @rule(torch.Size.numel, TupleVariable)

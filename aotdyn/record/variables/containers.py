@@ -4,6 +4,7 @@ tracer's `effects` says which of them lived before the frame and must be written
 from collections.abc import Callable, Iterable
 
 from ...package.source import Source
+from ..signals import NotConstant
 from .base import Constant, Variable
 
 
@@ -101,7 +102,12 @@ class TupleVariable(Sequence):
         values = tuple(item.constant() for item in self.items)
         if self.cls is tuple:
             return values
-        return tuple.__new__(self.cls, values) if hasattr(self.cls, "_fields") else self.cls(values)
+        if hasattr(self.cls, "_fields"):
+            return tuple.__new__(self.cls, values)
+        if self.cls.__new__ is tuple.__new__:
+            # `sys.version_info` is the only one of its class.
+            raise NotConstant(self.describe())
+        return self.cls(values)
 
 
 class SliceVariable(Sequence):
