@@ -31,6 +31,7 @@ from .variables import (
     Null,
     ObjectVariable,
     Opaque,
+    Symbolic,
     TensorVariable,
     Variable,
 )
@@ -178,6 +179,7 @@ class Ending:
                 values.append("None")
             else:
                 values.append(self.w.value(variable))
+                self._note_computed(name, variable)
         for name in (*code.co_cellvars, *code.co_freevars):
             values.append(self.w.value(self.frame.cells[name]))
         mask = tuple(not isinstance(value, Null) for value in stack)
@@ -185,6 +187,14 @@ class Ending:
         handled = () if kind == STEP else tuple(i for i, v in enumerate(stack) if is_active(v))
         point = Point(offset, mask, tuple(unbound), handled, kind)
         return "".join(f"{value}, " for value in values), point
+
+    def _note_computed(self, name: str, variable: Variable) -> None:
+        """What an eager step has computed is another number each time, wherever it is used."""
+        untouched = isinstance(variable, Lazy) and variable.known is None
+        known = variable.known if isinstance(variable, Lazy) else variable
+        is_number = isinstance(known, Symbolic) and known.type is float
+        if is_number or untouched and variable.source in self.t.shapes.computed:
+            self.t.entry.computed.add(name)
 
     def live(self, offset: int, everything: bool, kind: str) -> set[str] | frozenset[str]:
         """The local variables that a continuation needs."""

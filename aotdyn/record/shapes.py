@@ -159,8 +159,8 @@ class Shapes:
         self._places: list[str] = []
         self._floats: dict[sympy.Symbol, Source] = {}
         self._fixed: list[Guard] = []
-        # What the step before this piece of a frame has given: if a float, then another each time.
-        self.computed: Source | None = None
+        # What steps before this piece of a frame have given: if a float, then another each time.
+        self.computed: set[Source] = set()
         # (expression, source) of sizes that must not become constants
         self._strict: list[tuple[Any, Size]] = []
 
@@ -203,7 +203,7 @@ class Shapes:
     def float_value(self, value: float, source: Source) -> Variable:
         """A float that came in: a constant, or symbolic where it has had many values, or where an
         eager step has just computed it."""
-        differs = self.history.float_is_dynamic(source, value) or source == self.computed
+        differs = self.history.float_is_dynamic(source, value) or source in self.computed
         # Those below the normal ones are 0 to sympy.
         if self.dynamic is False or not differs or not _is_normal(value):
             return Constant(value, source)

@@ -130,7 +130,9 @@ class TraceOptions:
 @dataclass(frozen=True)
 class Request:
     """A frame to be traced: code and point, the frame values (see `Point`), and what earlier
-    traces of the entry have seen. crowded: it has many variants; see `wrap.varies`."""
+    traces of the entry have seen. crowded: it has many variants; see `wrap.varies`. computed: the
+    local variables of the frame, at whatever point, that held floats which eager steps have
+    computed; the trace adds to them."""
 
     key: EntryKey
     code: CodeType
@@ -140,6 +142,7 @@ class Request:
     history: History = field(default_factory=History)
     options: TraceOptions = field(default_factory=TraceOptions)
     crowded: bool = False
+    computed: set[str] = field(default_factory=set)
 
     @property
     def reserved(self) -> int:
@@ -364,7 +367,10 @@ def root_frame(t: Tracer) -> Frame:
     if point is not None:
         frame.stack = [take() if there else Null() for there in point.stack]
         if point.kind == RESUME and point.stack and point.stack[-1]:
-            t.shapes.computed = Local(request.params[-1])
+            t.shapes.computed.add(Local(request.params[-1]))
+        named = zip(code.co_varnames, request.params)
+        computed = (Local(param) for name, param in named if name in request.computed)
+        t.shapes.computed.update(computed)
         for position in point.handled:
             frame.stack[position] = _handled(t, frame.stack[position])
     return frame

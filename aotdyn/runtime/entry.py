@@ -33,7 +33,7 @@ class Entry:
     __slots__ = (
         "code", "globals", "point", "settings", "first", "variants", "late", "linked", "skipped",
         "history", "generation", "hits", "missed", "_plain", "_released", "_key", "parent",
-        "children", "asked_for", "pending", "dropped",
+        "children", "asked_for", "pending", "dropped", "computed",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +63,8 @@ class Entry:
         self.pending: list[tuple] = []
         # How many variants others have taken the place of.
         self.dropped = 0
+        # What the traces of the frame say of its variables; see `Request`.
+        self.computed: set[str] = set() if parent is None else parent.computed
 
     def __del__(self) -> None:
         if self._key is not None and (self.hits or self.missed):

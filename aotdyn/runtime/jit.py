@@ -51,6 +51,7 @@ def trace(entry, values: tuple) -> Linked | None:
             settings.capture,
         ),
         crowded=len(entry.linked) + entry.dropped >= CROWDED,
+        computed=entry.computed,
     )
     try:
         traced = trace_frame(request)

@@ -3,6 +3,7 @@
 import importlib
 import math
 import sys
+import time
 from collections import deque
 
 import pytest
@@ -372,3 +373,16 @@ def test_a_variant_is_refused_when_inlined_code_has_changed(tmp_path, monkeypatc
         assert len(package.refused) == 1
         assert "inlined_by_aotdyn_test:inner" in str(package.refused)
         assert "has changed since it was recorded" in str(package.refused)
+
+
+def test_a_time_that_was_taken_before_another_break_is_no_constant(agree):
+    def fn(x):
+        start = time.perf_counter()
+        y = x * 2
+        for _ in range(2):
+            lap = time.perf_counter()
+            y = y + 1
+            assert time.perf_counter() - lap >= 0
+        return y, time.perf_counter() - start > 0
+
+    agree(fn, (torch.ones(3),), breaks=6)
