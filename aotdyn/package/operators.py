@@ -3,16 +3,16 @@
 Graphs name them by import, and so do packages: they keep their names and what they take.
 """
 
-from collections.abc import Callable
+import contextlib
+import sys
+import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
-from torch.utils.checkpoint import checkpoint
-
-# Without the wrapper that imports torch's compiler to keep it out.
-_checkpoint = checkpoint.__wrapped__
 
 
 def differentiable(
@@ -68,16 +68,124 @@ def checkpointed(
     """
     if not torch.is_grad_enabled():
         return function(*args, *others)
+    region = _Region(function, preserve_rng_state, args, others)
+    with saved_tensors_hooks(region.pack, region.unpack):
+        return function(*args, *others)
 
-    def call(*given: Any) -> tuple:
-        return function(*given, *others)
 
-    return _checkpoint(call, *args, use_reentrant=False, preserve_rng_state=preserve_rng_state)
+class _Region:
+    """What computes again the tensors that the backward of a function needs, all at once when the
+    first is asked for. `torch.utils.checkpoint` does the same, but imports torch's compiler.
+
+    Each run saves the same tensors in the same order: a number is enough to tell them apart.
+    """
+
+    def __init__(self, function: Callable, preserve: bool, args: tuple, others: tuple):
+        self.function = function
+        self.args = _Kept(args)
+        self.others = others
+        self.count = 0
+        # By the run of the backward, what was computed again and not asked for yet.
+        self.again: dict[int, dict[int, torch.Tensor]] = {}
+        devices = {arg.device for arg in args if isinstance(arg, torch.Tensor)}
+        self.devices = sorted(device for device in devices if device.type == "cuda")
+        self.random = self._random_states() if preserve else None
+        self.autocast = [
+            (kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind))
+            for kind in sorted({"cpu", *(device.type for device in devices)})
+            if torch.amp.is_autocast_available(kind)
+        ]
+        self.cache = torch.is_autocast_cache_enabled()
+
+    def _random_states(self) -> list[torch.Tensor]:
+        on_devices = [torch.cuda.get_rng_state(device) for device in self.devices]
+        return [torch.get_rng_state(), *on_devices]
+
+    def pack(self, tensor: torch.Tensor) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def unpack(self, number: int) -> torch.Tensor:
+        run = torch._C._current_graph_task_id()
+        found = self.again.get(run)
+        if found is None or number not in found:
+            found = self._compute()
+            # Outside of a backward somebody looks at one tensor of a node.
+            if run == -1:
+                return found[number]
+            self.again = {run: found}
+        return found.pop(number)
+
+    def _compute(self) -> dict[int, torch.Tensor]:
+        found: list[torch.Tensor] = []
+
+        def pack(tensor: torch.Tensor) -> torch.Tensor:
+            found.append(tensor.detach())
+            if len(found) == self.count:
+                raise _AllComputed
+            return tensor
+
+        with contextlib.ExitStack() as stack:
+            if self.random is not None:
+                stack.enter_context(torch.random.fork_rng(self.devices))
+                torch.set_rng_state(self.random[0])
+                for device, state in zip(self.devices, self.random[1:]):
+                    torch.cuda.set_rng_state(state, device)
+            for kind, dtype, enabled in self.autocast:
+                stack.enter_context(torch.autocast(kind, dtype, enabled, self.cache))
+            stack.enter_context(torch.enable_grad())
+            stack.enter_context(saved_tensors_hooks(pack, lambda tensor: tensor))
+            stack.enter_context(contextlib.suppress(_AllComputed))
+            self.function(*self.args.get(), *self.others)
+        return dict(enumerate(found))
+
+
+class _AllComputed(Exception):
+    """Raised in a function that is run again when nothing more is needed of it."""
+
+
+class _Kept:
+    """Arguments as autograd keeps tensors: it complains where one has been changed since, and an
+    outer region computes them again."""
+
+    def __init__(self, args: tuple):
+        self.places = [i for i, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+        self.rest = [None if isinstance(arg, torch.Tensor) else arg for arg in args]
+        leaf = torch.empty(0, requires_grad=True)
+        self.kept = _Keep.apply(leaf, *(args[place] for place in self.places))
+
+    def get(self) -> list:
+        args = list(self.rest)
+        for place, tensor in zip(self.places, self.kept.grad_fn.saved_tensors, strict=True):
+            args[place] = tensor
+        return args
+
+
+class _Keep(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, leaf: torch.Tensor, *tensors: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(*tensors)
+        return torch.empty(0)
+
+    @staticmethod
+    def backward(ctx, *gradients: torch.Tensor) -> Any:
+        raise AssertionError("nothing is computed of what only holds tensors")
 
 
 def conditional(condition: Any, yes: Callable, no: Callable, values: tuple) -> tuple:
     """What one of two functions gives. condition: a bool or a tensor with one element."""
     return yes(*values) if condition else no(*values)
+
+
+def looped(condition: Callable, body: Callable, carried: tuple, others: tuple) -> tuple:
+    """`torch.while_loop`: what body(*carried, *others) has last given, as long as the condition
+    held, a tensor of a bool. Always new tensors."""
+    if not condition(*carried, *others):
+        return tuple(tensor.clone() for tensor in carried)
+    while True:
+        carried = body(*carried, *others)
+        if not condition(*carried, *others):
+            return carried
 
 
 def transformed(
@@ -91,7 +199,70 @@ def transformed(
     def call(*given: Any) -> Any:
         return function(*tree_leaves(given), *others)
 
-    return transform(call, **options)(*args)
+    with _compiler_left_out():
+        return transform(call, **options)(*args)
+
+
+def pushed_forward(
+    function: Callable, has_aux: bool, primals: tuple, tangents: tuple, others: tuple
+) -> tuple:
+    """`torch.func.jvp(f, primals, tangents, has_aux=has_aux)`; function: as in `transformed`."""
+
+    def call(*given: Any) -> Any:
+        return function(*tree_leaves(given), *others)
+
+    return torch.func.jvp(call, primals, tangents, has_aux=has_aux)
+
+
+def vjp_value(function: Callable, has_aux: bool, primals: tuple, others: tuple) -> tuple:
+    """What `torch.func.vjp(f, *primals, has_aux=has_aux)` gives without the derivative; function:
+    as in `transformed`."""
+
+    def call(*given: Any) -> Any:
+        return function(*tree_leaves(given), *others)
+
+    value, _, *aux = torch.func.vjp(call, *primals, has_aux=has_aux)
+    return (value, *aux)
+
+
+def pulled_back(
+    function: Callable, has_aux: bool, primals: tuple, cotangents: Any, others: tuple
+) -> tuple:
+    """What the function that `torch.func.vjp(f, *primals, has_aux=has_aux)` gives makes of
+    cotangents; function: as in `transformed`."""
+
+    def call(*given: Any) -> Any:
+        return function(*tree_leaves(given), *others)
+
+    with _compiler_left_out():
+        return torch.func.vjp(call, *primals, has_aux=has_aux)[1](cotangents)
+
+
+@contextlib.contextmanager
+def _compiler_left_out() -> Iterator[None]:
+    """torch.func asks torch's compiler to stay away from a backward, and imports it for that. Where
+    nothing has imported it, this stands in for it meanwhile."""
+    if "torch._dynamo" in sys.modules or "_dynamo" in vars(torch):
+        yield
+        return
+    stand_in = _NoCompiler("torch._dynamo")
+    setattr(torch, "_dynamo", stand_in)
+    try:
+        yield
+    finally:
+        if vars(torch).get("_dynamo") is stand_in:
+            delattr(torch, "_dynamo")
+
+
+class _NoCompiler(types.ModuleType):
+    """What else is asked of it comes from the real one."""
+
+    compiled_autograd = types.SimpleNamespace(_disable=contextlib.nullcontext)
+
+    def __getattr__(self, name: str) -> Any:
+        import torch._dynamo
+
+        return getattr(sys.modules["torch._dynamo"], name)
 
 
 def scanned(combine: Callable, tensors: tuple, dim: int, reverse: bool, others: tuple) -> tuple:

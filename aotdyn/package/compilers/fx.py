@@ -1,7 +1,9 @@
 """A graph as a torch.fx GraphModule, for custom backends and Inductor."""
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -14,8 +16,8 @@ from ..resolve import resolve_import
 
 
 def graph_module(graph: Graph) -> torch.fx.GraphModule:
-    """The graph with a placeholder per input and one tuple as output. Functions are modules of
-    the same kind inside of it."""
+    """The graph with a placeholder per input and one tuple as output. Functions of the graph are
+    modules of the same kind inside of it, others are attributes."""
     params = [item.name for item in graph.inputs]
     return _module(params, graph.nodes, tuple(map(Value, graph.outputs)))
 
@@ -24,10 +26,13 @@ def _module(params: Sequence[str], nodes: Sequence[Node], result: Any) -> torch.
     made = torch.fx.Graph()
     root = torch.nn.Module()
     values = {name: made.placeholder(name) for name in params}
+    numbers = itertools.count()
 
-    def function(each: Function) -> torch.fx.Node:
-        name = f"function_{len(root._modules)}"
-        root.add_module(name, _module(each.params, each.nodes, each.result))
+    def function(each: Any) -> torch.fx.Node:
+        name = f"function_{next(numbers)}"
+        if isinstance(each, Function):
+            each = _module(each.params, each.nodes, each.result)
+        setattr(root, name, each)
         return made.get_attr(name)
 
     for node in nodes:
@@ -69,5 +74,7 @@ def _argument(arg: Any, values: dict[str, torch.fx.Node], function: Callable) ->
     if isinstance(arg, Function):
         return function(arg)
     if isinstance(arg, Reference):
-        return _object(arg)
+        found = _object(arg)
+        # The code that torch.fx writes has no name for a function that is an argument.
+        return function(found) if isinstance(found, FunctionType) else found
     return arg

@@ -1,4 +1,5 @@
-"""The transforms of torch.func, and scans: `vmap(f)(x)` becomes a node that takes f as a function.
+"""The transforms of torch.func, scans and loops: `vmap(f)(x)` becomes a node that takes f as a
+function.
 
 f is traced as the program sees it from inside: for one sample, or for leaves that require
 gradients. What the transform gives is found by transforming what was traced, on fakes.
@@ -14,6 +15,7 @@ import torch
 from torch._C import _functorch
 from torch._functorch import eager_transforms, predispatch
 from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map
 
 from ...package import operators
@@ -67,18 +69,109 @@ def call_transformed(t, self, args, kwargs):
     options = {name: t.constant(value) for name, value in bound.arguments.items()}
     given = _structure(t, t.new(TupleVariable(args)))
     inside = _mapped if self.maker is torch.vmap else _differentiated
-    with t.graph.function() as scope, t.effects.only_own(), inside(t, options, given) as inner:
-        result = _structure(t, call(t, function, inner, kwargs))
-        result = tree_map(t.graph.argument, result)
-    free = scope.free(result)
-    body = scope.function([*scope.params, *free], result)
-    passed = tree_map(t.graph.argument, given)
-    node_args = (t.references.to(self.maker), options, body, passed, values(free))
-    fakes = (tree_map(t.graph.fake, given), t.graph.fakes_of(free))
-    on_fakes = [self.maker, options, _callable(t, body), *fakes]
-    found = t.graph.run(operators.transformed, on_fakes, {})
-    target = t.references.to(operators.transformed)
-    return t.graph.wrap(found, t.graph.add(self.maker.__name__, target, node_args))
+    traced = _Inner(t, function, kwargs, inside(t, options, given))
+    before = (t.references.to(self.maker), options, traced.body)
+    on_fakes = [self.maker, options, traced.callable]
+    return traced.node(t, operators.transformed, before, on_fakes, given)
+
+
+class _Inner:
+    """The function that a transform takes, as a function of the graph. entering: gives its
+    arguments. free: what it uses of the graph besides."""
+
+    def __init__(self, t, function: Variable, kwargs: dict, entering: Any):
+        self.t = t
+        with t.graph.function() as scope, t.effects.only_own(), entering as inner:
+            self.result = _structure(t, call(t, function, inner, kwargs))
+            self.returned = tree_map(t.graph.argument, self.result)
+        self.scope = scope
+        self.free = scope.free(self.returned)
+        self.body = scope.function([*scope.params, *self.free], self.returned)
+
+    @property
+    def callable(self) -> Any:
+        """To be run on fakes."""
+        return _callable(self.t, self.body)
+
+    def node(self, t, operator: Any, before: tuple, on_fakes: list, *given: Any) -> Variable:
+        """What an operator gives that takes the function, and variables in containers."""
+        fakes = [tree_map(t.graph.fake, each) for each in given]
+        found = t.graph.run(operator, [*on_fakes, *fakes, t.graph.fakes_of(self.free)], {})
+        passed = [tree_map(t.graph.argument, each) for each in given]
+        args = (*before, *passed, values(self.free))
+        return t.graph.wrap(found, t.graph.add(operator.__name__, t.references.to(operator), args))
+
+
+# -- jvp, vjp ------------------------------------------------------------
+
+
+@rule(torch.func.jvp)
+def jvp(t, func, primals, tangents, strict=None, has_aux=None):
+    if strict is not None and t.constant(strict):
+        raise GraphBreak("torch_refused", "jvp() that is strict")
+    given, directions = _structure(t, primals), _structure(t, tangents)
+    if not isinstance(given, tuple):
+        raise GraphBreak("bad_arguments", "jvp() of what is no tuple")
+    aux = has_aux is not None and bool(t.constant(has_aux))
+    traced = _Inner(t, func, {}, _followed(t, given))
+    before, on_fakes = (traced.body, aux), [traced.callable, aux]
+    return traced.node(t, operators.pushed_forward, before, on_fakes, given, directions)
+
+
+@rule(torch.func.vjp)
+def vjp(t, func, *primals, has_aux=None):
+    aux = has_aux is not None and bool(t.constant(has_aux))
+    given = _structure(t, t.new(TupleVariable(list(primals))))
+    hazards = t.shapes.hazards
+    drawn, hazards.draws = hazards.draws, False
+    try:
+        traced = _Inner(t, func, {}, _differentiated(t, {"argnums": range(len(given))}, given))
+        if hazards.draws:
+            raise GraphBreak("torch_refused", "vjp() of a function that draws random numbers")
+    finally:
+        hazards.draws |= drawn
+    pullback = t.new(PullbackVariable(t, traced, given, aux))
+    # A compiler sees that this is part of what a derivative is computed of.
+    before, on_fakes = (traced.body, aux), [traced.callable, aux]
+    found = traced.node(t, operators.vjp_value, before, on_fakes, given)
+    return t.new(TupleVariable([found.items[0], pullback, *found.items[1:]]))
+
+
+class PullbackVariable(Variable):
+    """The function that `vjp(f, *primals)` gives. It cannot leave the frame. versions: how often
+    the tensors had been changed that f has used."""
+
+    __slots__ = ("traced", "primals", "has_aux", "versions")
+
+    def __init__(self, t, traced: _Inner, primals: tuple, has_aux: bool):
+        super().__init__()
+        self.traced = traced
+        self.primals = primals
+        self.has_aux = has_aux
+        self.versions = self.versions_now(t)
+
+    @property
+    def type(self) -> type:
+        return FunctionType
+
+    def describe(self) -> str:
+        return "function that vjp() gives"
+
+    def versions_now(self, t) -> list[int]:
+        given = [t.graph.fake(leaf) for leaf in tree_flatten(self.primals)[0]]
+        used = (*given, *t.graph.fakes_of(self.traced.free))
+        return [fake._version for fake in used if isinstance(fake, torch.Tensor)]
+
+
+@calls(PullbackVariable)
+def call_pullback(t, self, args, kwargs):
+    if kwargs or len(args) != 1:
+        raise GraphBreak("bad_arguments", "a derivative that is asked for with options")
+    if self.versions_now(t) != self.versions:
+        raise GraphBreak("mutation", "a tensor that vjp() has used is changed", self.origin)
+    before, on_fakes = (self.traced.body, self.has_aux), [self.traced.callable, self.has_aux]
+    given = self.primals, _structure(t, args[0])
+    return self.traced.node(t, operators.pulled_back, before, on_fakes, *given)
 
 
 @contextlib.contextmanager
@@ -134,6 +227,17 @@ def _differentiated(t, options: dict, given: tuple) -> Iterator[list[Variable]]:
     finally:
         torch._C._set_grad_enabled(before)
         _functorch._grad_decrement_nesting()
+
+
+@contextlib.contextmanager
+def _followed(t, given: tuple) -> Iterator[list[Variable]]:
+    """The arguments as a function sees them that is differentiated in a direction."""
+    leaves, spec = tree_flatten(given)
+    level = _functorch._jvp_increment_nesting()
+    try:
+        yield _parameters(t, leaves, [_leaf(t, leaf, False, level) for leaf in leaves], spec)
+    finally:
+        _functorch._jvp_decrement_nesting()
 
 
 def _leaf(t, leaf: Variable, chosen: bool, level: int) -> Any:
@@ -235,6 +339,55 @@ def _scanned_like(t, leaf: TensorVariable, leaves: list[Variable], axis: int) ->
 
     others = [each.fake for each in leaves if each.fake.requires_grad and each is not leaf]
     return t.graph.run(make, [leaf.fake, *others], {})
+
+
+# -- while_loop ------------------------------------------------------------
+
+
+@rule(while_loop)
+def loop(t, cond_fn, body_fn, carried_inputs):
+    given = _structure(t, carried_inputs)
+    leaves, spec = tree_flatten(given)
+    if not isinstance(given, tuple) or not all(isinstance(x, TensorVariable) for x in leaves):
+        raise GraphBreak("bad_arguments", "while_loop over what is no tensor")
+    if torch.is_grad_enabled() and any(leaf.fake.requires_grad for leaf in leaves):
+        raise GraphBreak("autograd", "while_loop has no gradients")
+    tested = _Inner(t, cond_fn, {}, _carried(t, given))
+    turned = _Inner(t, body_fn, {}, _carried(t, given))
+    test = tested.result
+    if not isinstance(test, TensorVariable) or test.fake.dtype != torch.bool or test.fake.dim():
+        raise GraphBreak("torch_refused", "while_loop with a condition that is no tensor of a bool")
+    results, made = tree_flatten(turned.result)
+    if made != spec or not all(map(_is_alike, leaves, results)):
+        raise GraphBreak("torch_refused", "while_loop with a body that gives other things")
+    if not all(t.graph.is_of(result, turned.scope) for result in results):
+        raise GraphBreak("torch_refused", "while_loop with a body that gives what it got")
+    free = list(dict.fromkeys([*tested.free, *turned.free]))
+    parts = (tested, tested.returned), (turned, tuple(tree_flatten(turned.returned)[0]))
+    bodies = [x.scope.function([*x.scope.params, *free], returned) for x, returned in parts]
+    node_args = (*bodies, tuple(map(t.graph.argument, leaves)), values(free))
+    node = t.graph.add("while_loop", t.references.to(operators.looped), node_args)
+    found = tuple(t.graph.run(torch.empty_like, [leaf.fake], {}) for leaf in leaves)
+    return _variables(t, spec.unflatten(t.graph.wrap(found, node).items))
+
+
+@contextlib.contextmanager
+def _carried(t, given: tuple) -> Iterator[list[Variable]]:
+    """What a function of a loop gets: tensors like the first ones, which it may not change."""
+    leaves, spec = tree_flatten(given)
+    fakes = [t.graph.run(torch.empty_like, [leaf.fake], {}) for leaf in leaves]
+    before = [fake._version for fake in fakes]
+    yield _parameters(t, leaves, fakes, spec)
+    if [fake._version for fake in fakes] != before:
+        raise GraphBreak("torch_refused", "while_loop with a function that changes a tensor")
+
+
+def _is_alike(first: Variable, result: Variable) -> bool:
+    if not isinstance(result, TensorVariable):
+        return False
+    facts = [(x.dtype, x.device, [*map(str, x.shape)], [*map(str, x.stride())])
+             for x in (first.fake, result.fake)]  # fmt: skip
+    return facts[0] == facts[1]
 
 
 # -- functions of the graph ------------------------------------------------------------

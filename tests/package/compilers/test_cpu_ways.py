@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import nn
+from torch import func, nn
+from torch._higher_order_ops.while_loop import while_loop
 
 import aotdyn
 from aotdyn.package.archive import PackageFile
@@ -92,6 +93,22 @@ def branch_with_an_int(x, n):
     return torch.cond(x.sum(), lambda x: x[:n] + 1, lambda x: x[:n] - n, (x,)) * 2
 
 
+def loop(x, w):
+    def more(i, y):
+        return (i < 5) & (y.sum() < 100)
+
+    return while_loop(more, lambda i, y: (i + 1, y * w + x), (torch.tensor(0), x))[1]
+
+
+def gradient_of_a_gradient(x):
+    return func.grad(lambda y: func.grad(lambda z: (z**3).sum())(y).sum())(x)
+
+
+def pulled_back(x):
+    y, pull = func.vjp(lambda z: (z * x).sin(), x)
+    return y, pull(y)[0], func.jvp(torch.cos, (x,), (y,))[1]
+
+
 LSTM, GRU = nn.LSTM(4, 4), nn.GRU(4, 4)
 
 
@@ -124,6 +141,10 @@ CASES = {
     "item": (lambda x: x * x.sum().item(), (R(4),), "container"),
     "branches": (branches, (R(4), grad(4)), "container"),
     "branch_with_an_int": (branch_with_an_int, (R(5), 2), "container"),
+    "loop": (loop, (R(5), R(5)), "container"),
+    "gradient_of_a_gradient": (gradient_of_a_gradient, (R(5),), "container"),
+    "pulled_back": (pulled_back, (R(5),), "container"),
+    "pulled_back_backward": (pulled_back, (grad(5),), "container"),
     "lstm": (lstm, (R(40, 2, 4),), "container"),
     "gru_backward": (gru, (grad(2, 2, 4),), "container"),
     "nothing_to_compute_backward": (
@@ -134,7 +155,7 @@ CASES = {
 
 
 # The Python wrapper does not have the functions that branches become.
-BRANCHES = ("branches", "branch_with_an_int")
+BRANCHES = ("branches", "branch_with_an_int", "loop")
 
 
 def scaled(x, w, n):
