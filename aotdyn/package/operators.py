@@ -4,6 +4,7 @@ Graphs name them by import, and so do packages: they keep their names and what t
 """
 
 import contextlib
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -246,7 +247,7 @@ def _compiler_left_out() -> Iterator[None]:
         yield
         return
     stand_in = _NoCompiler("torch._dynamo")
-    setattr(torch, "_dynamo", stand_in)
+    torch._dynamo = stand_in
     try:
         yield
     finally:
@@ -260,9 +261,7 @@ class _NoCompiler(types.ModuleType):
     compiled_autograd = types.SimpleNamespace(_disable=contextlib.nullcontext)
 
     def __getattr__(self, name: str) -> Any:
-        import torch._dynamo
-
-        return getattr(sys.modules["torch._dynamo"], name)
+        return getattr(importlib.import_module("torch._dynamo"), name)
 
 
 def scanned(combine: Callable, tensors: tuple, dim: int, reverse: bool, others: tuple) -> tuple:

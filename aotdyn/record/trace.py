@@ -38,6 +38,7 @@ from .namespaces import globals_source
 from .naming import Names, parameter_names
 from .references import is_made
 from .rules import (
+    attention,
     autograd,
     builtin_attributes,
     builtins,
@@ -92,12 +93,12 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attributes, autograd, builtin_attributes, builtins, class_statements, context_variables,
-    copying, deques, enums, exception_groups, exceptions, function_objects, functions, generics,
-    hashing, higher_order, holders, identities, inspection, instance_dicts, iterators, late_texts,
-    library, live_iterators, logs,
-    mapping_objects, mappings, modules, patterns, proxies, rebuild, sequence_objects, sequences,
-    simple_objects, symbolic, tensors, texts, torch_state, transforms,
+    attention, attributes, autograd, builtin_attributes, builtins, class_statements,
+    context_variables, copying, deques, enums, exception_groups, exceptions, function_objects,
+    functions, generics, hashing, higher_order, holders, identities, inspection, instance_dicts,
+    iterators, late_texts, library, live_iterators, logs, mapping_objects, mappings, modules,
+    patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,
+    texts, torch_state, transforms,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

@@ -1,6 +1,7 @@
 """What one `compile` asked for, and the entries that belong to it: the compiled function, its
 continuations, and the nested frames that its eager calls reach."""
 
+import importlib._bootstrap
 import sys
 import threading
 import weakref
@@ -16,7 +17,7 @@ from ..package.state import restore_state
 from . import logs, registry
 from .cpython import trampoline_code
 from .entry import Entry, dispatch
-from .hook import call_hooked, hookless, set_decider, set_observer
+from .hook import call_hooked, hookless, set_decider, set_observer, switch_off
 from .restart import Kept
 from .suspended import report
 
@@ -183,3 +184,5 @@ def reset() -> None:
 _DEFAULT = Settings()
 set_decider(_decide)
 set_observer(_observe)
+# What runs while a module is imported runs once; some of it must not be imported from meanwhile.
+switch_off(importlib._bootstrap._find_and_load.__code__)

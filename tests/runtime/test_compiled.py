@@ -3,11 +3,13 @@
 import copy
 import functools
 import inspect
+import sys
 
 import pytest
 import torch
 
 import aotdyn
+from aotdyn.package.recording import read_recording
 from aotdyn.runtime.settings import all_settings
 
 eager = functools.partial(aotdyn.compile, backend="eager")
@@ -252,3 +254,31 @@ def test_module_compile_in_place():
         assert torch.equal(module(x), expected)
         assert torch.equal(module(x), expected)
     assert module.calls == 3
+
+
+MODULE = """
+def made(x):
+    return x * 2
+
+def again(x):
+    return made(x) + 1
+
+VALUE = again(3)
+"""
+
+
+def test_what_an_import_runs_is_not_traced(tmp_path, monkeypatch):
+    (tmp_path / "aotdyn_imported_late.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def program(x):
+        import aotdyn_imported_late as module
+
+        return module.again(x * module.VALUE)
+
+    with aotdyn.record(tmp_path / "a.rec"):
+        result = aotdyn.compile(program, backend="eager")(torch.ones(2))
+    monkeypatch.delitem(sys.modules, "aotdyn_imported_late")
+    assert torch.equal(result, torch.full((2,), 15.0))
+    recording = read_recording(tmp_path / "a.rec")
+    assert {variant.entry.qualname for variant in recording.variants} == {program.__qualname__}

@@ -9,7 +9,7 @@ from ...operators import conditional, looped
 
 
 def use_conditions(module: torch.fx.GraphModule) -> None:
-    """Replaces our operators, which eager runs, by torch's, in the graph and the functions in it."""
+    """Replaces our operators, which eager runs, by torch's, in a graph and its functions."""
     for inner in module.modules():
         if not isinstance(inner, torch.fx.GraphModule):
             continue
