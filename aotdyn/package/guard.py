@@ -129,6 +129,11 @@ def _in_context(operator: str) -> Callable[..., str]:
     return text
 
 
+def _no_end(guard, name, value):
+    """A value of which the program does not see when it goes."""
+    return f"not {name(Runtime('has_end'))}({value(guard.source)})"
+
+
 def _nonempty(guard, name, value):
     return f"not not {value(guard.source)}"
 
@@ -237,6 +242,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "SUBCLASS": _subclass,
     "EMPTY": _empty,
     "NONEMPTY": _nonempty,
+    "NO_END": _no_end,
     "SET": _in_context("in"),
     "UNSET": _in_context("not in"),
     "LEFT": _left(">="),

@@ -46,8 +46,8 @@ class BodyWriter:
         self.params = params
         self.lines: list[str] = []
         self.outputs: list[str] = []
-        # The names of the exceptions that it makes.
-        self.errors: list[str] = []
+        # The names by which it holds values: those it was called with, and those it binds.
+        self.held: list[str] = [*params]
         self._output_names: dict[str, str] = {}
         self._known: dict[int, str] = {}
         self._loaded: dict[Source, str] = {}
@@ -119,6 +119,7 @@ class BodyWriter:
         """Binds an expression to a new name."""
         name = self.names.fresh(wanted)
         self.lines.append(f"{name} = {expression}")
+        self.held.append(name)
         return name
 
     def ref(self, value: Reference) -> str:
@@ -141,6 +142,7 @@ class BodyWriter:
         if found is None:
             found = self.names.fresh(node)
             self._output_names[node] = found
+            self.held.append(found)
             self.outputs.append(node)
         return found
 

@@ -15,11 +15,12 @@ from typing import Any
 from ..markers import is_disabled
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
+from ..package.source import Local
 from ..policy import looks_for_callers, sees_lifetimes
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
-from .lifetimes import has_end
+from .lifetimes import has_end, left
 from .signals import GraphBreak
 from .variables import (
     Constant,
@@ -144,7 +145,7 @@ class Ending:
     def plain(self, offset: int) -> str:
         """The expression that runs the rest of the frame as plain Python."""
         values, point = self.continuation(offset, list(self.stack), everything=True)
-        return f"{self.w.runtime('run_plain')}({self.w.ref(EntryAt(point))}, ({values}))"
+        return f"{self.w.runtime('Rest')}({self.w.ref(EntryAt(point))}, [{values}])"
 
     def raising(self, error: str) -> str | None:
         """The expression for the continuation that begins with an exception of the instruction;
@@ -202,21 +203,23 @@ class Ending:
             return set(self.frame.code.co_varnames)
         if kind == STEP:
             return set()
-        return live_locals(self.frame.decoded, self.frame.decoded.at[offset]) | self._held()
+        live = live_locals(self.frame.decoded, self.frame.decoded.at[offset])
+        return live | self._held(live)
 
-    def _held(self) -> set[str]:
-        """The local variables whose end the program may see: a frame holds them to its own."""
+    def _held(self, live: frozenset[str]) -> set[str]:
+        """The other local variables whose end the program may see: a frame holds them to its
+        own."""
         values = self.frame.locals
         if sees_lifetimes(self.frame.code) or any(map(_refers_weakly, values.values())):
             return set(self.frame.code.co_varnames)
-        return {name for name, value in values.items() if self._has_end(value)}
-
-    def _has_end(self, variable: Variable) -> bool:
-        """Whether code of the program runs when a value goes."""
-        if not has_end(variable):
-            return False
-        self.t.realize(variable)
-        return True
+        # What the frame has been called with its caller holds.
+        given = self.t.entry.point is None
+        return {
+            name for name, value in values.items()
+            if name not in live
+            and not (given and isinstance(value.source, Local))
+            and has_end(self.t, value)
+        }  # fmt: skip
 
     @property
     def next_offset(self) -> int:
@@ -252,6 +255,7 @@ def _refers_weakly(variable: Variable) -> bool:
 
 def write_return(t, writer: BodyWriter, value: Variable) -> None:
     """The frame returns."""
+    left(t, t.root)
     result = writer.value(value)
     effects = write_effects(writer)
     writer.lines += [*effects, f"return {result}"]
@@ -283,9 +287,8 @@ def write_break(
     else:
         writer.lines += ["try:", *(f"    {line}" for line in ending.tail)]
         writer.lines += [f"except BaseException as {error}:", f"    return {guarded}"]
-        if writer.errors:
-            # One that was raised has a traceback that leads to this frame: it would keep itself.
-            writer.lines += ["finally:", f"    del {', '.join(writer.errors)}"]
+        # The traceback of what was raised leads to this frame, which must not keep what it held.
+        writer.lines += ["finally:", f"    {' = '.join(('inputs', *writer.held))} = None"]
 
 
 def is_active(value: Variable | str) -> bool:
@@ -399,7 +402,11 @@ def _step(e: Ending) -> None:
     taken, pushes = _STEPS[e.ins.opname](e.ins.arg or 0)
     everything = looks_at_locals(e)
     operands = e.take(taken)
-    if pushes:
+    following = e.frame.decoded.instructions[e.ins.index + 1]
+    if pushes and following.opname == "POP_TOP":
+        e.then(e.step(operands, everything))
+        e.then(f"return {e.resume(e.frame.decoded.instructions[following.index + 1].offset)}")
+    elif pushes:
         e.push_and_resume(e.then_bind("result", e.step(operands, everything)))
     else:
         e.then(e.step([Constant(None), *operands]))

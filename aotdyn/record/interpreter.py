@@ -5,6 +5,7 @@ A handler moves values and returns None (go on), a byte offset (jump), `Return` 
 
 from .bytecode import Instruction
 from .frame import Frame
+from .lifetimes import dropped
 from .opcodes import HANDLERS, REFUSED
 from .opcodes.control import Return, Yield
 from .signals import GraphBreak, Raised, SkipFrame
@@ -65,6 +66,9 @@ def unwind(t, frame: Frame, ins: Instruction, raised: Raised) -> int:
         raise raised
     if frame.caller is None and ins.opname != "RERAISE":
         frame.raised_at = t.step
+    if frame is t.root:
+        for value in frame.stack[entry.depth :]:
+            dropped(t, value)
     del frame.stack[entry.depth :]
     if entry.lasti:
         frame.push(Constant(ins.offset))

@@ -1,36 +1,43 @@
 """Where the program sees that an object ends: code of its own runs then. A variant's body holds its
 frame's values to its end; a frame of Python lets go of each as it drops it."""
 
-from types import GeneratorType
-from typing import Any
-
+from ..package.lifetimes import has_end as _has_end
+from ..package.source import Bound
 from .signals import SkipFrame
-from .variables import Lazy, ObjectVariable, Opaque, Variable
+from .variables import GeneratorVariable, Lazy, ObjectVariable, Opaque, Variable
 
 
-def has_end(variable: Variable) -> bool:
-    """Whether the program sees when a value that came in goes: code of it runs, or may run, or a
-    buffer can be resized again."""
+def has_end(t, variable: Variable) -> bool:
+    """Whether the program sees when a value goes that came in, or a generator made meanwhile that
+    has begun. A variant that relies on a value without an end is guarded."""
+    if isinstance(variable, Lazy) and variable.known is not None:
+        variable = variable.known
     if isinstance(variable, Lazy | Opaque):
-        value = variable.value
-        if type(value) is GeneratorType:
-            return _waits(value)
-        return type(value) is memoryview or hasattr(type(value), "__del__")
+        if _has_end(variable.value):
+            return True
+        if not isinstance(variable.source, Bound):
+            t.guard("NO_END", variable.source)
+        return False
+    if isinstance(variable, GeneratorVariable):
+        return variable.started and not variable.finished
     return isinstance(variable, ObjectVariable) and hasattr(variable.type, "__del__")
 
 
-def _waits(generator: Any) -> bool:
-    """Whether a generator waits in blocks that it leaves when it ends."""
-    return generator.gi_suspended and bool(generator.gi_code.co_exceptiontable)
-
-
-def dropped(t, frame, variable: Variable | None) -> None:
-    """The frame lets go of a value: of a variable, or of what is on its stack.
+def dropped(t, variable: Variable | None) -> None:
+    """The root frame lets go of a value: of a variable, or of what is on its stack.
 
     Raises SkipFrame where the program may see it, for a frame that goes on after a break; what it
     has been called with its caller holds.
     """
-    if frame is not t.root or t.entry.point is None or variable is None:
+    if t.entry.point is None or variable is None or variable.source is None:
         return
-    if variable.source is not None and has_end(variable):
+    if has_end(t, variable):
         raise SkipFrame("lifetimes", f"a {variable.describe()} is dropped")
+
+
+def left(t, frame) -> None:
+    """The root frame ends: it lets go of its variables in their order, a body all at once."""
+    held = (*frame.locals.values(), *(cell.content for cell in frame.cells.values()))
+    came_in = [each for each in held if each is not None and each.source is not None]
+    if t.entry.point is not None and sum(has_end(t, each) for each in came_in) > 1:
+        raise SkipFrame("lifetimes", "several objects end with the frame")

@@ -362,7 +362,6 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
         name = w.bind("error", f"{cls}.__new__({', '.join([cls, *args])})")
     else:
         name = w.bind("error", f"{cls}({', '.join(args)})")
-    w.errors.append(name)
     w.known(v, name)
     for attribute in ("cause", "context"):
         held = getattr(v, attribute)

@@ -199,7 +199,7 @@ def trace_frame(request: Request) -> Traced:
         finally:
             class_statements.forget(tracer.references.made)
             # What it has seen goes now: it knows itself, and would wait for the collector.
-            vars(tracer).clear()
+            tracer.let_go()
         if step <= request.reserved or step in stop_at:
             raise SkipFrame(found.reason, found.detail, found.places)
         stop_at[step] = found

@@ -129,6 +129,14 @@ class Tracer:
             raise Stop(GraphBreak("requested", f"after {limit} instructions"), executed)
         self.before = (self.progress(), list(frame.stack), frame.kw_names)
 
+    def let_go(self) -> None:
+        """Forgets everything, with what knows itself among it: frames hold generators, whose frames
+        know by whom they were called."""
+        for frame in (self.root, *(generator.frame for generator, _ in self.generators)):
+            if frame is not None:
+                vars(frame).clear()
+        vars(self).clear()
+
     def progress(self) -> tuple:
         """Counts that stand still as long as nothing has happened that would need undoing."""
         return len(self.graph.nodes), self.effects.count, self.inlined

@@ -36,6 +36,7 @@ from .variables import (
     RangeVariable,
     SetVariable,
     SliceVariable,
+    SuperVariable,
     TensorVariable,
     TupleVariable,
     Variable,
@@ -352,6 +353,25 @@ def _holder(t, value: Any, source: Source) -> Variable:
     variable = HolderVariable(type(value), functions, source, value)
     t.remember(value, variable)
     return variable
+
+
+@wraps(super)
+def _super(t, value: super, source: Source) -> Variable:
+    cls, self_, start = (_SUPER[name].__get__(value) for name in _SUPER)
+    # A class above that has such an attribute would be read in its place.
+    hidden = any(name in vars(base) for base in getattr(start, "__mro__", ()) for name in _SUPER)
+    if start is None or hidden:
+        return opaque(t, value, source)
+    t.guard("TYPE", source, Import("builtins", "super"))
+    known = t.realize(t.lazy(cls, Attribute(source, "__thisclass__")))
+    variable = SuperVariable(
+        known.value, t.realize(t.lazy(self_, Attribute(source, "__self__"))), source
+    )
+    t.remember(value, variable)
+    return variable
+
+
+_SUPER = {name: vars(super)[name] for name in ("__thisclass__", "__self__", "__self_class__")}
 
 
 def _class(t, value: type, source: Source) -> Variable:

@@ -43,6 +43,9 @@ def write_effects(w: BodyWriter) -> list[str]:
 def _list_effect(w: BodyWriter, v: ListVariable, target: str) -> list[str]:
     if isinstance(v, LiveListVariable) and v.look is not None:
         return [f"{target}.extend(({''.join(f'{w.value(item)}, ' for item in v.appended)}))"]
+    if not v.items:
+        # `sort` empties its list, and tells by its storage whether a key function has used it.
+        return [f"{target}[:] = (None,); {target}.clear()"]
     return [f"{target}[:] = [{', '.join(map(w.value, v.items))}]"]
 
 

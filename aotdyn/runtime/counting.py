@@ -21,7 +21,10 @@ class Counted:
     @internal
     def __call__(self, inputs: tuple, *values: Any) -> Any:
         self.count += 1
-        return self._body(inputs, *values)
+        try:
+            return self._body(inputs, *values)
+        finally:
+            del inputs, values  # see `entry.dispatch`
 
     def end(self) -> None:
         """Puts the body back."""

@@ -6,13 +6,13 @@ from types import CodeType
 from typing import Any
 
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
-from ..package.point import RESUME, Point
+from ..package.point import Point
 from ..package.variant import EntryKey, code_hash
 from . import misses
 from .cpython import internal, native, released
 from .hook import hookless, pass_over
 from .link import Linked
-from .support import Continue
+from .support import Continue, Rest
 
 # (entry, hits, misses) of entries that are no more, with the callable they belonged to.
 retired: list[tuple[EntryKey, int, int]] = []
@@ -158,18 +158,20 @@ def dispatch(entry: Entry, values: tuple) -> Any:
         else:
             found = misses.handle(entry, values)
             if found is None:
-                if entry.point is None or entry.point.kind != RESUME:
-                    try:
-                        return entry.settings.run_plain(entry, values)
-                    finally:
-                        del values
                 held = [*values]
                 del values
-                return entry.settings.run_released(entry, held)
+                return entry.settings.run_rest(entry, held)
             inputs, body = found
-        result = body(inputs, *values)
+        try:
+            result = body(inputs, *values)
+        except BaseException:
+            # In the traceback only the body holds them: it lets go of them in the frame's order.
+            inputs = values = None
+            raise
         if type(result) is not Continue:
             del inputs, values
+            if type(result) is Rest:
+                return entry.settings.run_rest(result.entry, result.values)
             return result
         entry, values = result.entry, result.values
         del result

@@ -12,13 +12,14 @@ from typing import Any
 from .. import policy
 from ..package.options import compile_options
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
-from ..package.point import Point
+from ..package.point import RESUME, Point
 from ..package.state import restore_state
 from . import logs, registry
 from .cpython import trampoline_code
 from .entry import Entry, dispatch
 from .hook import call_hooked, hookless, set_decider, set_observer, switch_off
 from .restart import Kept
+from .support import Rest
 from .suspended import report
 
 _current = threading.local()
@@ -78,10 +79,10 @@ class Settings:
     @hookless
     def again(
         self, entry: Entry, state: str, error: Exception, kept: Kept | None, values: tuple
-    ) -> Any:
-        """Runs a frame as plain Python whose graph has raised: Python raises the same where the
-        program does, in reach of its handlers. state: that in which the frame was entered; kept:
-        how tensors and random numbers were then.
+    ) -> Rest:
+        """What runs a frame as plain Python whose graph has raised: Python raises the same where
+        the program does, in reach of its handlers. state: that in which the frame was entered;
+        kept: how tensors and random numbers were then.
 
         Raises the graph's error where it has changed tensors for good.
         """
@@ -89,7 +90,20 @@ class Settings:
         if kept is not None and not kept.put_back():
             raise error
         logs.log("misses", f"a graph of {entry.key} raised {error!r}; the frame runs again")
-        return self.run_plain(entry, values)
+        error.__traceback__ = None  # it leads to the body, which holds the error
+        return Rest(entry, [*values])
+
+    def run_rest(self, entry: Entry, values: list) -> Any:
+        """Runs the rest of a frame as plain Python, given the only list of its values."""
+        if entry.point is not None and entry.point.kind == RESUME:
+            return self.run_released(entry, values)
+        # The caller holds what the frame was called with.
+        given = tuple(values)
+        values.clear()
+        try:
+            return self.run_plain(entry, given)
+        finally:
+            del given  # see `entry.dispatch`
 
     @hookless
     def run_plain(self, entry: Entry, values: tuple) -> Any:

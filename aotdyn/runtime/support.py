@@ -6,6 +6,7 @@ from typing import Any
 from torch.nn.modules import module as torch_module
 
 from ..package.iterators import ahead, left, over
+from ..package.lifetimes import has_end
 from ..package.modules import hook_kinds, hook_registries
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.values import contents, same_value
@@ -15,9 +16,9 @@ from .restart import keep
 from .steps import handling, thrown, waiting
 
 __all__ = [
-    "Continue", "END", "ahead", "annotations", "code_is", "contents", "handling", "hook_kinds",
-    "keep", "left", "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value",
-    "thrown", "waiting",
+    "Continue", "END", "Rest", "ahead", "annotations", "code_is", "contents", "handling", "has_end",
+    "hook_kinds", "keep", "left", "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys",
+    "same_value", "thrown", "waiting",
 ]  # fmt: skip
 
 
@@ -27,6 +28,17 @@ class Continue:
     __slots__ = ("entry", "values")
 
     def __init__(self, entry: Any, values: tuple):
+        self.entry = entry
+        self.values = values
+
+
+class Rest:
+    """What a body returns when the rest of the frame runs as plain Python. values: a list that
+    nothing else holds; the frame empties it."""
+
+    __slots__ = ("entry", "values")
+
+    def __init__(self, entry: Any, values: list):
         self.entry = entry
         self.values = values
 

@@ -31,7 +31,10 @@ class Trial:
         if self.left == 0:
             self.linked.body = self._conclude()
             self.entry.refresh()
-        return self.body(inputs, *values)
+        try:
+            return self.body(inputs, *values)
+        finally:
+            del inputs, values  # see `entry.dispatch`
 
     def _conclude(self) -> Callable[..., Any]:
         entry = self.entry

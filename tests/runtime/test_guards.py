@@ -5,6 +5,7 @@ import abc
 import collections
 import enum
 import math
+import os
 import types
 from collections import OrderedDict
 from contextvars import ContextVar
@@ -214,6 +215,8 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("LACKS", V, here("Base")), [{Derived: 1}], [{Base: 1}]),
     (Guard("EMPTY", V), [[], {}, (), ""], [[0], {0: 0}, "a"]),
     (Guard("NONEMPTY", V), [[0], {0: 0}, "a"], [[], {}, ()]),
+    (Guard("NO_END", V), [None, [], X, len],
+     [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), open(os.devnull)]),
     (Guard("EMPTY_CELL", V), [cell()], [cell(None), cell(1)]),
     (Guard("SAME", V, W), [(X, X), (None, None)], [(X, X + 0), ([], [])]),
     (Guard("DISTINCT", V, W), [(X, X + 0), ([], [])], [(X, X)]),

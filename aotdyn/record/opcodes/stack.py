@@ -52,7 +52,8 @@ def LOAD_FAST(t, frame, ins):
 
 @opcode
 def STORE_FAST(t, frame, ins):
-    dropped(t, frame, frame.locals.get(ins.argval))
+    if frame is t.root:
+        dropped(t, frame.locals.get(ins.argval))
     frame.locals[ins.argval] = frame.pop()
 
 
@@ -60,7 +61,8 @@ def STORE_FAST(t, frame, ins):
 def DELETE_FAST(t, frame, ins):
     if ins.argval not in frame.locals:
         _unbound_local(t, ins.argval)
-    dropped(t, frame, frame.locals[ins.argval])
+    if frame is t.root:
+        dropped(t, frame.locals[ins.argval])
     del frame.locals[ins.argval]
 
 
@@ -85,7 +87,9 @@ def LOAD_DEREF(t, frame, ins):
 
 @opcode
 def STORE_DEREF(t, frame, ins):
-    t.effects.set_cell(frame.cells[ins.argval], frame.pop())
+    cell = frame.cells[ins.argval]
+    dropped(t, cell.content)
+    t.effects.set_cell(cell, frame.pop())
 
 
 @opcode
@@ -93,12 +97,14 @@ def DELETE_DEREF(t, frame, ins):
     cell = frame.cells[ins.argval]
     if cell.content is None:
         _unbound_cell(t, frame, ins.argval)
+    dropped(t, cell.content)
     t.effects.set_cell(cell, None)
 
 
 @opcode
 def POP_TOP(t, frame, ins):
-    dropped(t, frame, frame.stack[-1])
+    if frame is t.root:
+        dropped(t, frame.stack[-1])
     frame.pop()
 
 

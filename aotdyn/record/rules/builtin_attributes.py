@@ -61,6 +61,9 @@ def super_getattr(t, self, name):
         if key not in base.__dict__:
             continue
         return _above(t, self, start, is_class, base, key)
+    if key in ("__self__", "__thisclass__", "__self_class__"):
+        held = {"__self__": receiver, "__thisclass__": self.cls, "__self_class__": start}[key]
+        return Known(held, Bound(t.references.to(held))) if isinstance(held, type) else held
     no_attribute(t, self, key)
 
 
@@ -347,8 +350,13 @@ def builtin_getattr(t, self, name, default=None):
 
 
 def _may_have_own(self: Variable, name: str, held: Any) -> bool:
-    """Whether an object that is not understood may have an attribute of its own of this name."""
-    if not isinstance(self, Opaque) or not self.type.__dictoffset__:
+    """Whether an object that is not understood may have an attribute of its own of this name, or
+    looks for attributes elsewhere than in its class."""
+    if not isinstance(self, Opaque):
+        return False
+    if self.type.__getattribute__ is not object.__getattribute__:
+        return True
+    if not self.type.__dictoffset__:
         return False
     if held is MISSING:
         return True

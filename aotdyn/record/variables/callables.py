@@ -81,8 +81,8 @@ class SuperVariable(Variable):
 
     __slots__ = ("cls", "self_")
 
-    def __init__(self, cls: type, self_: Variable):
-        super().__init__()
+    def __init__(self, cls: type, self_: Variable, source: Source | None = None):
+        super().__init__(source)
         self.cls = cls
         self.self_ = self_
 

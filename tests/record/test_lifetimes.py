@@ -1,0 +1,248 @@
+"""When objects end that the program sees go: in the middle of a frame, with it, never later."""
+
+import contextlib
+
+import torch
+
+import aotdyn
+from tests.record.programs import Programs, note
+
+program = Programs()
+
+
+class Ending:
+    """An object that notes its end."""
+
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+
+    def __del__(self):
+        self.log.append(("end", self.name))
+
+
+@aotdyn.disable
+def ending(log, name="a"):
+    return Ending(log, name)
+
+
+@aotdyn.disable
+def ending_if(log, wanted):
+    return Ending(log, "wanted") if wanted else None
+
+
+@aotdyn.disable
+def last_name(log, held):
+    log.append(held.name)
+
+
+def steps(log, count=3):
+    try:
+        for i in range(count):
+            log.append(i)
+            yield i
+    finally:
+        log.append("left")
+
+
+def through(log):
+    """Has no block itself, but runs one that has."""
+    yield from steps(log)
+
+
+@program(breaks=None)
+def p_result_that_nobody_keeps(x):
+    log = []
+    x = x + 1
+    ending(log)
+    log.append("next")
+    x = x * 2
+    note(log, "note")
+    return x, log
+
+
+@program(breaks=None)
+def p_result_that_nobody_keeps_later(x):
+    log = []
+    for turn in range(4):
+        x = x + turn
+        ending_if(log, turn == 2)
+        log.append(turn)
+    return x, log
+
+
+@program(breaks=None)
+def p_variable_of_many_kinds(x):
+    log = []
+    for turn in range(4):
+        held = ending_if(log, turn % 2)
+        x = x + turn
+        note(log, turn)
+        held = None
+        log.append(("turn", turn))
+        x = x + 1
+    return x, log, held
+
+
+@program(breaks=None)
+def p_last_use_before_a_break(x):
+    log = []
+    held = ending(log)
+    x = x + 1
+    last_name(log, held)
+    note(log, "after")
+    log.append("end of frame")
+    return x * 2, log
+
+
+@program(breaks=None)
+def p_several_that_end_with_the_frame(x):
+    log = []
+
+    def run():
+        a = ending(log, "a")
+        b = ending(log, "b")
+        c = ending(log, "c")
+        note(log, "note")
+        return x + len(a.name + b.name + c.name)
+
+    return run(), log
+
+
+@program(breaks=None)
+def p_several_that_end_as_an_exception_leaves(x):
+    log = []
+
+    def run():
+        a = ending(log, "a")
+        b = ending(log, "b")
+        note(log, "note")
+        if x.sum() > 0:
+            raise ValueError(a.name + b.name)
+
+    try:
+        run()
+    except ValueError as error:
+        log.append(str(error))
+    return x + 1, log
+
+
+@program(breaks=None)
+def p_variable_in_a_cell(x):
+    log = []
+    held = ending(log)
+
+    def name():
+        return held.name
+
+    note(log, name())
+    x = x + 1
+    held = None
+    log.append("dropped")
+    return x, log
+
+
+@program(breaks=None)
+def p_generator_that_has_not_begun(x):
+    log = []
+    generator = steps(log)
+    note(log, "between")
+    log.append(next(generator))
+    note(log, "between")
+    x = x + 1
+    generator = None
+    log.append("dropped")
+    return x, log
+
+
+@program(breaks=None)
+def p_generator_without_a_block_of_its_own(x):
+    log = []
+    generator = through(log)
+    log.append(next(generator))
+    note(log, "between")
+    x = x + 1
+    generator = None
+    log.append("dropped")
+    return x, log
+
+
+@program(breaks=None)
+def p_generator_begun_in_the_frame_and_not_used_again(x):
+    log = []
+    generator = steps(log)
+    x = x + next(generator)
+    note(log, generator is None)
+    log.append("end of frame")
+    return x, log
+
+
+@program(breaks=None)
+def p_loop_that_an_exception_leaves(x):
+    log = []
+    try:
+        for i in steps(log):
+            x = x + i
+            note(log, "turn")
+            if i:
+                raise ValueError("out")
+    except ValueError as error:
+        log.append(str(error))
+    return x, log
+
+
+@program(breaks=None)
+def p_rest_that_runs_as_plain_python(x):
+    log = []
+    held = ending(log)
+    note(log, "note")
+    x = x + 1
+    del held
+    log.append("deleted")
+    if x.sum() < 0:
+        raise ValueError
+    return x, log
+
+
+@program(breaks=None)
+def p_frame_whose_graph_raises(x):
+    log = []
+    held = ending(log)
+    note(log, held.name)
+    y = x * 2
+    held = None
+    log.append("dropped")
+    with contextlib.suppress(RuntimeError):
+        y = y.view(2) if y.sum() > 0 else y
+    return y, log
+
+
+@program(breaks=None)
+def p_open_file(x):
+    log = []
+    with contextlib.closing(steps(log)) as generator:
+        x = x + next(generator)
+        note(log, "inside")
+    log.append("closed")
+    return x, log
+
+
+test_agrees = program.test()
+
+
+def test_a_guard_tells_values_with_an_end_from_others():
+    """A value that is dropped unseen may have an end in a later call."""
+
+    def fn(x, log, wanted):
+        held = ending_if(log, wanted)
+        x = x + 1
+        note(log, "one")
+        held = 1
+        log.append("dropped")
+        return x * held
+
+    compiled = aotdyn.compile(fn, backend="eager")
+    for wanted in (False, True, False, True):
+        plain, traced = [], []
+        fn(torch.ones(2), plain, wanted)
+        compiled(torch.ones(2), traced, wanted)
+        assert traced == plain
