@@ -37,6 +37,7 @@ from .special_methods import (
 from .stand_ins import native_argument_error, stand_in
 from .unseen import unseen
 from .variables import (
+    ClassVariable,
     Constant,
     FunctionVariable,
     Known,
@@ -79,7 +80,7 @@ def apply(
         method = _replacement(t, operation, args)
         if method is not None:
             return method()
-    if type(first) is Known and not kwargs:
+    if type(first) in (Known, ClassVariable) and not kwargs:
         result = _by_own_method(t, operation, first, args[1:])
         if result is not None:
             return result

@@ -3,7 +3,7 @@ user's code, the frames that lead there and a hint."""
 
 import builtins
 import contextlib
-import dataclasses
+import enum
 import glob
 import importlib
 import io
@@ -200,7 +200,7 @@ def r_no_source(x, local):
 
 @refused("reconstruct")
 def r_reconstruct(x):
-    values = itertools.count()
+    values = itertools.cycle([1, 2])
     next(values)  # here
     aotdyn.graph_break()
     return next(values), x
@@ -306,11 +306,10 @@ def r_import(x):
 
 @refused("class_body")
 def r_class(x):
-    @dataclasses.dataclass(slots=True)  # here
-    class A:
-        a: int = 1
+    class A(enum.Enum):  # here
+        a = 1
 
-    return A().a, x
+    return A.a.value, x
 
 
 def _told(function, calls):

@@ -6,22 +6,26 @@ have a stand-in each, which leads back to the variable. The body makes the real 
 needed after the graph.
 """
 
+import _abc
 import abc
 import builtins
 import collections
 import contextlib
 import dataclasses
+import functools
 import types
+import typing
 from typing import Any, NoReturn
 
+from ...package.made_classes import made_class
 from ...package.reference import Import
 from ...package.replaced import BUILTINS
 from ...package.source import Attribute, Bound, Item
 from ..body import BodyWriter, rebuilds
 from ..folding import plain
 from ..invoke import new_frame, run_inlined
-from ..members import lookup
-from ..operation import call_method
+from ..members import is_from, lookup, static_lookup
+from ..operation import apply, call, call_method
 from ..references import Body
 from ..signals import GraphBreak, NotConstant, SkipFrame
 from ..stand_ins import stand_in_for
@@ -34,6 +38,7 @@ from ..variables import (
     FunctionVariable,
     Known,
     ObjectVariable,
+    SuperVariable,
     TupleVariable,
     Variable,
 )
@@ -42,36 +47,133 @@ from .table import rule
 NONE = Constant(None)
 
 # Metaclasses that run no code of the program.
-_METACLASSES = (type, abc.ABCMeta)
+_METACLASSES = (type, abc.ABCMeta, typing.NamedTupleMeta)
 
 
 # -- making a class ------------------------------------------------------------
 
 
 @rule(builtins.__build_class__)
-def build_class(t, body, name, *bases, metaclass=None, **kwargs):
+def build_class(t, body, name, /, *bases, metaclass=None, **kwargs):
     """What a class statement does: runs its body, then calls the metaclass."""
-    if not isinstance(body, FunctionVariable) or body.code_reference is None or kwargs:
+    if not isinstance(body, FunctionVariable) or body.code_reference is None:
         _refuse(t.constant(name))
     if not set(body.code.co_cellvars).isdisjoint(body.code.co_freevars):
         # `nonlocal __class__`: two variables of one name.
         _refuse(t.constant(name))
-    meta = type if metaclass is None else t.constant(metaclass)
     given = [t.realize(base) for base in bases]
     resolved = _bases(t, given)
+    meta = _metaclass(t, type if metaclass is None else t.constant(metaclass), resolved)
     frame = new_frame(t, body, [], {})
     frame.names = {}
     run_inlined(t, frame)
     names = frame.names
-    cell = _class_cell(t, names)
-    if resolved != tuple(base.value for base in given):
+    if resolved != tuple(map(_value, given)):
         names["__orig_bases__"] = t.new(TupleVariable(given))
-    made = make_class(t, meta, t.constant(name), resolved, names)
+    if meta in _METACLASSES:
+        return finish_class(t, meta, t.constant(name), resolved, names, kwargs)
+    items = {key: (Constant(key), value) for key, value in names.items()}
+    args = [name, t.new(TupleVariable(map(Known, resolved))), t.new(DictVariable(items))]
+    return _by_metaclass(t, meta, args, kwargs)
+
+
+def _metaclass(t, meta: Any, bases: tuple) -> type:
+    """The class of a class. Raises GraphBreak for one that does more than the tracer follows."""
+    if not isinstance(meta, type):
+        _refuse("a metaclass that is no class")
+    kinds = (meta, *map(type, bases))
+    found = next((k for k in kinds if all(issubclass(k, each) for each in kinds)), None)
+    if found is None:
+        told = ("metaclass conflict: the metaclass of a derived class must be a (non-strict) "
+                "subclass of the metaclasses of all its bases")  # fmt: skip
+        t.raise_exception(TypeError, told)
+    if found in _METACLASSES:
+        return found
+    of_program = found.__flags__ & 1 << 9 and not is_from(found, "torch")
+    understood = all(static_lookup(found, name)[1] is type for name in _OF_TYPE)
+    if not of_program or not understood or type(found).__call__ is not type.__call__:
+        _refuse(f"a class of the metaclass {found.__qualname__}")
+    t.classes.lookup(found, "__prepare__")
+    return found
+
+
+# What a metaclass of the program must not do otherwise.
+_OF_TYPE = ("__prepare__", "__getattribute__", "__setattr__", "mro")
+
+
+def _by_metaclass(t, meta: type, args: list[Variable], kwargs: dict) -> Variable:
+    """`meta(name, bases, namespace)`, where the metaclass is one of the program."""
+    known = Known(meta, Bound(t.references.to(meta)))
+    if isinstance(meta.__new__, types.FunctionType):
+        new = t.lazy(meta.__new__, t.references.member_source(meta, "__new__"))
+        made = t.realize(call(t, new, [known, *args], kwargs))
+    else:
+        made = type_new(t, known, *args, **kwargs)
+    if isinstance(made, ClassVariable) and isinstance(meta.__init__, types.FunctionType):
+        init = t.lazy(meta.__init__, t.references.member_source(meta, "__init__"))
+        call(t, init, [made, *args], kwargs)
+    return made
+
+
+@rule(type.__new__, Known)
+def type_new(t, self, name, bases, namespace, /, **kwargs):
+    """A class that the `__new__` of a metaclass makes."""
+    members = t.realize(namespace)
+    if not isinstance(self.value, type) or not isinstance(members, DictVariable):
+        return NotImplemented
+    t.complete(members)
+    given = [t.realize(base) for base in t.realize(bases).items]
+    resolved = _bases(t, given)
+    meta = _metaclass(t, self.value, resolved)
+    names = {key: value for key, (_, value) in members.items.items()}
+    if resolved != tuple(map(_value, given)) or not all(type(n) is str for n in names):
+        _refuse(t.constant(name))
+    names.setdefault("__module__", _module(t))
+    return finish_class(t, meta, t.constant(name), resolved, names, kwargs)
+
+
+@rule(type.__init__, Known)
+def type_init(t, self, name, bases=None, namespace=None, /, **kwargs):
+    return NONE
+
+
+@rule(_abc._abc_init, Known)
+def abc_init(t, self):
+    """It has been done when the class was made."""
+    return NotImplemented if _made(t, self) is None else NONE
+
+
+def finish_class(
+    t, meta: type, name: str, bases: tuple, names: dict[str, Variable], kwargs: dict
+) -> ClassVariable:
+    """What `type.__new__` does: makes the class, and tells its members and its bases."""
+    cell = _class_cell(t, names)
+    hook = _hook(bases)
+    if kwargs and hook is None:
+        called = t.constant(names.get("__qualname__", Constant(name)))
+        told = f"{called}.__init_subclass__() takes no keyword arguments"
+        t.raise_exception(TypeError, told)
+    made = make_class(t, meta, name, bases, names, quiet=hook is not None)
     if cell is not None:
         t.effects.set_cell(cell, made)
     for member in made.late:
         call_method(t, names[member], "__set_name__", [made, Constant(member)], on_class=True)
+    if hook is not None:
+        above = t.new(SuperVariable(made.value, made))
+        call(t, apply(t, getattr, [above, Constant("__init_subclass__")]), [], kwargs)
     return made
+
+
+def _hook(bases: tuple) -> type | None:
+    """The base whose `__init_subclass__` is called, if that is code of the program. That of
+    `typing` does nothing which would need to be traced."""
+    for base in bases:
+        for each in base.__mro__:
+            if "__init_subclass__" in vars(each):
+                if each.__module__ not in ("typing", "builtins"):
+                    return each
+                break
+    return None
 
 
 def _class_cell(t, names: dict[str, Variable]) -> CellVariable | None:
@@ -90,31 +192,33 @@ def _refuse(name: str) -> NoReturn:
     raise GraphBreak("class_body", name)
 
 
+def _value(base: Variable) -> Any:
+    """What a class statement is given as a base: a class, or the function `NamedTuple`."""
+    if isinstance(base, FunctionVariable) and base.live is typing.NamedTuple:
+        return base.live
+    if not isinstance(base, Known):
+        _refuse("a base that is no class")
+    return base.value
+
+
 def _bases(t, given: list[Variable]) -> tuple[Any, ...]:
     """The classes that a class inherits from. Raises GraphBreak where code of the program runs
     when one is inherited from."""
-    if not all(isinstance(base, Known) for base in given):
-        _refuse("a base that is no class")
     try:
-        resolved = types.resolve_bases(tuple(base.value for base in given))
+        resolved = types.resolve_bases(tuple(map(_value, given)))
     except TypeError as error:
         t.raise_exception(TypeError, *error.args)
     for base in resolved:
         if not isinstance(base, type):
             _refuse("a base that is no class")
         lookup(t, base, "__init_subclass__")
-        for each in base.__mro__:
-            # That of `typing` calls the next one.
-            if "__init_subclass__" in vars(each) and each.__module__ not in ("typing", "builtins"):
-                _refuse(f"{each.__qualname__}.__init_subclass__")
     return resolved
 
 
-def make_class(t, meta: Any, name: str, bases: tuple, names: dict[str, Variable]) -> ClassVariable:
-    """The variable of a class, with its stand-in."""
-    metaclass = max((meta, *map(type, bases)), key=lambda kind: len(kind.__mro__))
-    if metaclass not in _METACLASSES:
-        _refuse(f"{name}, of the metaclass {metaclass.__qualname__}")
+def make_class(
+    t, meta: type, name: str, bases: tuple, names: dict[str, Variable], quiet: bool = False
+) -> ClassVariable:
+    """The variable of a class, with its stand-in. quiet: its bases are not told."""
     members = {member: stand_in_for(t, value) for member, value in names.items()}
     late = {
         member
@@ -123,13 +227,19 @@ def make_class(t, meta: Any, name: str, bases: tuple, names: dict[str, Variable]
     }
     told = {member: value for member, value in members.items() if member not in late}
     try:
-        value = metaclass(name, bases, told)
+        if meta is typing.NamedTupleMeta:
+            value = meta(name, bases, told)
+        else:
+            value = made_class(meta, name, bases, told, quiet)
     except (TypeError, ValueError) as error:
+        if str(error).startswith("__bases__ assignment"):
+            _refuse(f"{name}, a class of another layout than its bases")
         t.raise_exception(type(error), *error.args)
     for member in late:
         type.__setattr__(value, member, members[member])
     made = t.new(ClassVariable(value, [Known(base) for base in bases], names))
     made.late = late
+    made.meta, made.quiet = meta, quiet
     t.references.made.append(value)
     t.remember(value, made)
     return made
@@ -173,6 +283,14 @@ def forget(stand_ins: list[type]) -> None:
             each.__bases__ = (_Forgotten,)
 
 
+def _module(t) -> Variable:
+    """What a class notes as its module, unless it is told."""
+    called = t.namespaces.module_name(t.frame.globals)
+    if called is None:
+        _refuse("type() in a module without a name")
+    return called
+
+
 def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Variable:
     """`type(name, bases, namespace)`."""
     members = t.realize(namespace)
@@ -182,21 +300,16 @@ def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Var
     names = {key: value for key, (_, value) in members.items.items()}
     if not all(type(name) is str for name in names):
         _refuse("a name in the namespace of a class")
-    called = t.namespaces.module_name(t.frame.globals)
-    if called is None:
-        _refuse("type() in a module without a name")
-    names.setdefault("__module__", called)
-    cell = _class_cell(t, names)
+    names.setdefault("__module__", _module(t))
     given = [t.realize(base) for base in t.realize(bases).items]
-    if _bases(t, given) != tuple(base.value for base in given):
+    resolved = _bases(t, given)
+    if resolved != tuple(map(_value, given)):
         t.raise_exception(TypeError, "type() doesn't support MRO entry resolution; "
                                      "use types.new_class()")  # fmt: skip
-    made = make_class(t, type, t.constant(name), _bases(t, given), names)
-    if made.late:
-        _refuse(f"type() with a {names[next(iter(made.late))].describe()}")
-    if cell is not None:
-        t.effects.set_cell(cell, made)
-    return made
+    meta = _metaclass(t, type, resolved)
+    if meta not in _METACLASSES:
+        _refuse(f"type() with a base of the metaclass {meta.__qualname__}")
+    return finish_class(t, meta, t.constant(name), resolved, names, {})
 
 
 @rule(vars(object)["__init_subclass__"], Known)
@@ -308,16 +421,36 @@ def make_dataclass(t, self, *flags):
         return NotImplemented
     values = [t.constant(flag) for flag in flags]
     named = dict(zip(_FLAGS, values, strict=True))
-    if named["slots"]:
-        raise GraphBreak("class_body", "a dataclass with slots")
     _refuse_told_by_fields(t, self)
     t.effects.count += 1
     try:
-        dataclasses._process_class(self.value, *values)
+        value = dataclasses._process_class(self.value, *values)
     except (TypeError, ValueError) as error:
         t.raise_exception(type(error), *error.args)
-    self.steps.append(("dataclass", "", named))
     _tell_fields(t, self)
+    if value is self.value:
+        self.steps.append(("call", Import("dataclasses", "dataclass"), named))
+        return self
+    # A class with slots is another one.
+    made = t.new(ClassVariable(value, self.bases, self.namespace))
+    made.anew = self, named
+    t.references.made.append(value)
+    t.remember(value, made)
+    return made
+
+
+@rule(functools.total_ordering, Known)
+def make_ordered(t, self):
+    """As for a dataclass: the stand-in gets the methods that the real class does."""
+    self = _made(t, self)
+    if self is None:
+        return NotImplemented
+    t.effects.count += 1
+    try:
+        functools.total_ordering(self.value)
+    except ValueError as error:
+        t.raise_exception(ValueError, *error.args)
+    self.steps.append(("call", Import("functools", "total_ordering"), {}))
     return self
 
 
@@ -358,15 +491,25 @@ _FLAGS = ("init", "repr", "eq", "order", "unsafe_hash", "frozen", "match_args", 
 @rebuilds(ClassVariable)
 def _rebuild(w: BodyWriter, v: ClassVariable) -> str:
     value = v.value
+    if v.anew is not None:
+        first, flags = v.anew
+        given = "".join(f", {flag}={on!r}" for flag, on in flags.items())
+        maker = w.ref(Import("dataclasses", "dataclass"))
+        return _changed(w, v, w.bind(value.__name__, f"{maker}({w.value(first)}{given})"))
     if v.named:
         maker = w.ref(Import("collections", "namedtuple"))
         given = ", ".join(f"{name}={_literal(w, each)}" for name, each in v.named.items())
         return _changed(w, v, w.bind(value.__name__, f"{maker}({given})"))
-    bases = "".join(f"{w.ref(w.t.references.to(base))}, " for base in value.__bases__)
+    bases = "".join(f"{w.value(base)}, " for base in v.bases)
     told = {name: w.value(item) for name, item in v.namespace.items() if name not in v.late}
     members = ", ".join(f"{name!r}: {text}" for name, text in told.items())
-    meta = w.ref(w.t.references.to(type(value)))
-    made = w.bind(value.__name__, f"{meta}({value.__name__!r}, ({bases}), {{{members}}})")
+    meta = w.ref(w.t.references.to(v.meta))
+    given = f"{value.__name__!r}, ({bases}), {{{members}}}"
+    if v.quiet or v.meta not in _METACLASSES:
+        text = f"{w.runtime('made_class')}({meta}, {given}, {v.quiet})"
+    else:
+        text = f"{meta}({given})"
+    made = w.bind(value.__name__, text)
     for name in sorted(v.late):
         w.lines.append(f"type.__setattr__({made}, {name!r}, {w.value(v.namespace[name])})")
     return _changed(w, v, made)
@@ -389,6 +532,6 @@ def _changed(w: BodyWriter, v: ClassVariable, made: str) -> str:
         elif kind == "delete":
             w.lines.append(f"delattr({made}, {name!r})")
         else:
-            flags = ", ".join(f"{flag}={on!r}" for flag, on in item.items())
-            w.lines.append(f"{w.ref(Import('dataclasses', 'dataclass'))}({made}, {flags})")
+            flags = "".join(f", {flag}={on!r}" for flag, on in item.items())
+            w.lines.append(f"{w.ref(name)}({made}{flags})")
     return made

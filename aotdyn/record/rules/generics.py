@@ -7,7 +7,8 @@ import types
 import typing
 from typing import Any
 
-from ..operation import apply
+from ..members import MISSING, lookup
+from ..operation import apply, call
 from ..references import ALIASES
 from ..signals import GraphBreak, NotConstant, Raised
 from ..variables import Alias, Constant, Known, ListVariable, TupleVariable, Variable
@@ -44,13 +45,24 @@ def subscribe(t, self, key):
     """`list[int]`, `Gen[T]`, `Optional[int]`."""
     value = self.value
     if not _makes_alias(t, value):
-        return NotImplemented
+        return _by_class_getitem(t, self, key)
     try:
         return typed(t, value[_plain(t, key)])
     except NotConstant:
         raise GraphBreak("unknown_operation", f"{self.describe()}[…]") from None
     except (TypeError, SyntaxError) as error:
         raise Raised(t.exception(type(error), *error.args)) from None
+
+
+def _by_class_getitem(t, self: Known, key: Variable) -> Variable:
+    """A class with a `__class_getitem__` of its own."""
+    value = self.value
+    if not isinstance(value, type) or hasattr(type(value), "__getitem__"):
+        return NotImplemented
+    found, _ = lookup(t, value, "__class_getitem__")
+    if found is MISSING or not isinstance(found, classmethod):
+        return NotImplemented
+    return call(t, apply(t, getattr, [self, Constant("__class_getitem__")]), [key])
 
 
 def _makes_alias(t, value: Any) -> bool:

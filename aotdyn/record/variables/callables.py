@@ -99,10 +99,13 @@ class ClassVariable(Known):
     were when it was made. steps: what was done to it since, in order: ("set", name, variable),
     ("delete", name, None), ("dataclass", "", flags). late: names of members that have been told by
     the traced program that the class has them. named: for one that `namedtuple` made, what it was
-    called with.
+    called with. meta: what it is made by. quiet: that its bases are told has been traced.
+    anew: for a dataclass with slots, the class that it is made of, and the flags.
     """
 
-    __slots__ = ("bases", "namespace", "steps", "late", "named")
+    __slots__ = (
+        "bases", "namespace", "steps", "late", "named", "meta", "quiet", "anew",
+    )  # fmt: skip
 
     def __init__(self, value: type, bases: list[Variable], namespace: dict[str, Variable]):
         super().__init__(value)
@@ -111,6 +114,9 @@ class ClassVariable(Known):
         self.steps: list[tuple] = []
         self.late: set[str] = set()
         self.named: dict[str, Any] = {}
+        self.meta: type = type(value)
+        self.quiet = False
+        self.anew: tuple[ClassVariable, dict] | None = None
 
 
 class HolderVariable(Variable):
