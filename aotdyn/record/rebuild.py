@@ -189,8 +189,9 @@ def _require_same_attributes(of: OwnItems, v: FixedIterator) -> None:
 
 @rebuilds(SequenceIterator)
 def _sequence_iterator(w: BodyWriter, v: SequenceIterator) -> str:
-    if v.exhausted:
-        return w.bind("iterator", f"iter({v.of.type.__name__}())")
+    ended = _ended(w, v) if v.exhausted else None
+    if ended is not None:
+        return ended
     if v.index:
         _require_unchanged(w, v)
     name = w.bind("iterator", f"iter({w.value(v.of)})")
@@ -199,8 +200,27 @@ def _sequence_iterator(w: BodyWriter, v: SequenceIterator) -> str:
     return name
 
 
+# What holds nothing, of the types whose iterators let go of them at their end.
+_EMPTY = {
+    list: "[]", tuple: "()", range: "range(0)", dict: "{}", set: "set()", frozenset: "set()",
+    type({}.keys()): "{}.keys()", type({}.values()): "{}.values()", type({}.items()): "{}.items()",
+}  # fmt: skip
+
+
+def _ended(w: BodyWriter, v: SequenceIterator | FixedIterator) -> str | None:
+    """An iterator at its end: whatever becomes of what it went through, nothing is left."""
+    for kind, empty in _EMPTY.items():
+        if issubclass(v.of.type, kind):
+            backwards = isinstance(v, FixedIterator) and v.backwards
+            return w.bind("iterator", f"{'reversed' if backwards else 'iter'}({empty})")
+    return None
+
+
 @rebuilds(FixedIterator)
 def _fixed_iterator(w: BodyWriter, v: FixedIterator) -> str:
+    ended = _ended(w, v) if v.ended else None
+    if ended is not None:
+        return ended
     _require_unchanged(w, v)
     function = "reversed" if v.backwards else "iter"
     name = w.bind("iterator", f"{function}({w.value(v.of)})")

@@ -223,6 +223,26 @@ def p_left_by_break(x, log):
     return x
 
 
+@program(([],), breaks=None)
+def p_at_their_end_before_a_break(log):
+    table, members, items = {1: 2}, {1}, [1]
+    made = [
+        iter(range(5)), reversed(range(3)), iter("ab"), iter(b"ab"), iter(table),
+        iter(table.items()), iter(table.values()), reversed(table), iter(members), iter(items),
+        iter((1, 2)), reversed(items), enumerate(items), zip(items, table),
+    ]  # fmt: skip
+    for each in made:
+        list(each)
+    table[3], log = 4, [*log]
+    members.add(5)
+    items.append(6)
+    note(log, "break")
+    table[7] = 8
+    members.add(9)
+    items.append(10)
+    return [list(each) for each in made], [type(each) for each in made]
+
+
 test_agrees = program.test()
 
 
