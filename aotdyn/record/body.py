@@ -196,12 +196,16 @@ class BodyWriter:
 
 
 def require_same_hashes(keys: Any, origin: int) -> None:
-    """Raises GraphBreak where a key of a table would have another place now."""
+    """Raises GraphBreak where a key of a table would have another place now, or where filling the
+    table would compare keys by code of the program, whose answer may have changed."""
+    hashed = [key for key in keys if hasattr(key, "require_unchanged")]
+    for key in hashed:
+        key.require_unchanged(origin)
+    if len({hash(key) for key in hashed}) < len(hashed):
+        raise GraphBreak("reconstruct", "keys with the same hash", origin)
     for key in keys:
         if type(key) is tuple:
             require_same_hashes(key, origin)
-        elif hasattr(key, "require_unchanged"):
-            key.require_unchanged(origin)
 
 
 def dict_base(cls: type) -> Import:

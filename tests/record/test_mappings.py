@@ -9,7 +9,7 @@ from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, User
 
 import torch
 
-from tests.record.programs import Programs
+from tests.record.programs import Programs, note
 
 program = Programs()
 
@@ -605,6 +605,35 @@ def p_dicts_of_modules_are_written_to(x):
         return found, hasattr(string, "added"), x
     finally:
         names["digits"], builtin["print"] = digits, shown
+
+
+class Crowded:
+    """All have one place in a table."""
+
+    refusing = False
+
+    def __eq__(self, other):
+        if Crowded.refusing:
+            raise ZeroDivisionError
+        return self is other
+
+    def __hash__(self):
+        return 7
+
+
+@program(([],), breaks=None)
+def p_keys_in_one_place_that_compare_otherwise_later(log):
+    Crowded.refusing = False
+    members = {Crowded() for _ in range(3)}
+    table = {Crowded(): 1, Crowded(): 2}
+    Crowded.refusing = True
+    note(log, "break")
+    found = [len(members), len(table)]
+    try:
+        members.add(Crowded())
+    except ZeroDivisionError:
+        found.append("refused")
+    return found
 
 
 class AnyMapping:
