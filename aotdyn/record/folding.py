@@ -12,9 +12,12 @@ from .variables import (
     Constant,
     DictVariable,
     Known,
+    Lazy,
+    ListVariable,
     RangeVariable,
     Sequence,
     SetVariable,
+    TupleVariable,
     Variable,
 )
 
@@ -94,3 +97,25 @@ def operand(value: Variable, methods: tuple[str, ...] | None) -> Any:
     if is_member and any(is_value(value.value, methods) for is_value in ENUM_MEMBERS):
         return value.value
     return plain(value)
+
+
+# Types whose values are compared by C alone, and give the same answer whichever object holds them.
+_COMPARED_BY_C = frozenset((int, bool, str, bytes, float))
+
+
+def comparable(value: Variable) -> Any:
+    """The Python value of a plain number or text, or of a list or tuple made of them that has
+    been looked at, as far as comparing it with others of the kind tells the same.
+
+    Raises NotConstant for any other. It spares an `apply` for each pair of items.
+    """
+    if type(value) is Lazy and value.known is not None:
+        value = value.known
+    if type(value) is Constant:
+        found = value.value
+        # A NaN equals itself only where it is the same object.
+        if type(found) in _COMPARED_BY_C and found == found:
+            return found
+    elif isinstance(value, ListVariable | TupleVariable) and value.type in (list, tuple):
+        return value.type(map(comparable, value.items))
+    raise NotConstant(value.describe())

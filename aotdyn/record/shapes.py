@@ -241,6 +241,8 @@ class Shapes:
     def assumptions(self) -> list[sympy.Basic]:
         """What operators have assumed of numbers that depend on data, in the order in which they
         did."""
+        if "env" not in vars(self):
+            return []
         found = [a for each in self.env.deferred_runtime_asserts.values() for a in each]
         return list(dict.fromkeys(assertion.expr for assertion in found))
 

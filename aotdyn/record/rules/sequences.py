@@ -6,9 +6,10 @@ import sys
 
 import torch
 
+from ..folding import comparable
 from ..iteration import chunks, iterate
 from ..operation import apply, call, call_method, truth
-from ..signals import GraphBreak, Raised
+from ..signals import GraphBreak, NotConstant, Raised
 from ..special_methods import has_special
 from ..variables import (
     Constant,
@@ -246,6 +247,10 @@ def _compare_sequences(operation):
             return NotImplemented
         if equality and len(self.items) != len(other.items):
             return Constant(operation is operator.ne)
+        try:
+            return Constant(operation(comparable(self), comparable(other)))
+        except (NotConstant, TypeError, RecursionError):
+            pass  # item by item, which also tells what cannot be compared
         position = 0
         # `__eq__` of an item may change the lists.
         while position < min(len(self.items), len(other.items)):
@@ -404,6 +409,17 @@ class _Sorted:
         return truth(self.t, apply(self.t, operator.lt, [self.key, other.key]))
 
 
+def _sort_plainly(pairs: list[_Sorted], backwards: bool) -> bool:
+    """Sorts by keys that are compared without code of the program; False for any other."""
+    try:
+        keys = {id(pair): comparable(pair.key) for pair in pairs}
+        order = sorted(pairs, key=lambda pair: keys[id(pair)], reverse=backwards)
+    except (NotConstant, TypeError, RecursionError):
+        return False
+    pairs[:] = order
+    return True
+
+
 class _Hidden(list):
     """What the program sees of a list that is being sorted. changed: it has put something there."""
 
@@ -436,7 +452,8 @@ def sort(t, self, *, key=None, reverse=None):
             pairs = [_Sorted(t, item, item) for item in items]
         else:
             pairs = [_Sorted(t, t.realize(call(t, key, [item])), item) for item in items]
-        pairs.sort(reverse=backwards)
+        if not _sort_plainly(pairs, backwards):
+            pairs.sort(reverse=backwards)
     except Raised:
         t.effects.set_items(self, [pair.item for pair in pairs] or items)
         raise
