@@ -285,7 +285,7 @@ def _parse(data: memoryview) -> Recording:
         record = _CODEC.decode(from_bytes(payload))
         match record:
             case Variant():
-                variants.setdefault(_identity(record), record)
+                variants.setdefault(record.id, record)
             case StoredGraph():
                 graphs.setdefault(record.id, record.graph)
             case Obstacle():
@@ -336,13 +336,6 @@ def _header(data: Any) -> Header:
     return _CODEC.decode(data)
 
 
-def _identity(variant: Variant) -> str:
-    try:
-        return variant.id
-    except ValueError as error:
-        raise PackageError(f"it has a variant without identity: {error}") from None
-
-
 def merge(recordings: Sequence[Recording]) -> Recording:
     """All of several recordings in order, equal records once.
 
@@ -369,7 +362,7 @@ def merge(recordings: Sequence[Recording]) -> Recording:
     graphs: dict[str, Graph] = {}
     for recording in recordings:
         for variant in recording.variants:
-            variants.setdefault(_identity(variant), variant)
+            variants.setdefault(variant.id, variant)
         for id, graph in recording.graphs.items():
             graphs.setdefault(id, graph)
     return Recording(

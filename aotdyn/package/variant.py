@@ -104,11 +104,11 @@ def _feed_constant(constant, digest) -> None:
         _feed(constant, digest)
     elif isinstance(constant, frozenset):
         # The order of a frozenset differs between processes.
-        digest.update(repr(sorted(map(repr, constant))).encode())
+        digest.update(repr(sorted(map(plain_text, constant))).encode())
     elif isinstance(constant, tuple):
         digest.update(b"(")
         for part in constant:
             _feed_constant(part, digest)
         digest.update(b")")
     else:
-        digest.update(f"{type(constant).__name__}:{constant!r}".encode())
+        digest.update(f"{type(constant).__name__}:{plain_text(constant)}".encode())

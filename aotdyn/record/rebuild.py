@@ -4,7 +4,7 @@ import inspect
 from types import ClassMethodDescriptorType, FunctionType
 from typing import Any
 
-from ..package.reference import Import
+from ..package.reference import Import, int_text
 from .attributes import own_dict_of
 from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attributes
 from .references import LITERALS, composition
@@ -88,7 +88,8 @@ def _composed(w: BodyWriter, value: Any) -> str:
 def _range(w: BodyWriter, v: RangeVariable) -> str:
     if isinstance(v, OpenRange) and v.known is None:
         return f"range({w.value(v.start)}, {w.value(v.stop)}, {v.step})"
-    return f"range({v.value.start}, {v.value.stop}, {v.value.step})"
+    bounds = (v.value.start, v.value.stop, v.value.step)
+    return f"range({', '.join(map(int_text, bounds))})"
 
 
 @rebuilds(TensorVariable)

@@ -439,8 +439,9 @@ class Shapes:
         for source, expression, place in self.equations:
             template, sources = self._template(expression, 1)
             found.append(Guard("SHAPE", None, (f"{{0}} == {template}", (source, *sources)), place))
-        places = [*self._places, *[""] * len(self.env.guards)]
-        for guard, place in zip(self.env.guards, places, strict=False):
+        conditions = self.env.guards if "env" in vars(self) else []
+        places = [*self._places, *[""] * len(conditions)]
+        for guard, place in zip(conditions, places, strict=False):
             template, sources = self._template(guard.expr, 0)
             found.append(Guard("SHAPE", None, (template, tuple(sources)), place))
         return found

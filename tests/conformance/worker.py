@@ -26,6 +26,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import torch
+
 import aotdyn
 from aotdyn import policy
 from aotdyn.runtime import logs, recorder
@@ -216,7 +218,7 @@ def main() -> None:
         tests = list(methods(unittest.defaultTestLoader.loadTestsFromName(f"test.{name}")))
         print(json.dumps({"file": name, "count": len(tests)}), file=out, flush=True)
         # The tracer is loaded here once, and not in each child.
-        aotdyn.compile(lambda: None, backend="eager")()
+        aotdyn.compile(lambda x: x + 1, backend="eager", dynamic=True)(torch.ones(2))
         gc.collect()
         gc.freeze()
         for row in rows(tests, float(limit)):

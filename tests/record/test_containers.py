@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tests.record.programs import Programs
+from tests.record.programs import Programs, note
 
 program = Programs()
 
@@ -947,6 +947,19 @@ def p_iterables_are_asked_for_their_length(x):
         except ValueError as error:
             told.append(str(error))
     return made, told, log, x
+
+
+LONG = 10**5000
+BY_LONG = {LONG: 1}
+
+
+@program(*((torch.ones(2), n) for n in (LONG, LONG + 1, 5)), breaks=None)
+def p_longer_than_python_writes_out(x, n):
+    members, mapping = {n, LONG}, {n: 2, "n": n}
+    note([], "break")
+    spans = range(LONG, LONG + 2), slice(n, LONG), frozenset({n})
+    found = [*mapping.values()], [*map(type, mapping)], members == {n, LONG}, spans, (n, [n])
+    return n == LONG, found, BY_LONG[LONG], x + (n % 7)
 
 
 test_agrees = program.test()

@@ -607,6 +607,26 @@ def p_dicts_of_modules_are_written_to(x):
         names["digits"], builtin["print"] = digits, shown
 
 
+class LikeText:
+    """Is found by the hash of a text, which is as large as it may be."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __hash__(self):
+        return hash(self.text)
+
+    def __eq__(self, other):
+        return other == self.text
+
+
+@program()
+def p_objects_with_the_hash_of_a_text(x):
+    found = [len({text, LikeText(text)}) for text in ("a", "halibut", "b" * 7, "", "xyz")]
+    table = {"halibut": 1, -2: 2}
+    return found, table[LikeText("halibut")], table.get(LikeText("b")), x
+
+
 class Crowded:
     """All have one place in a table."""
 
