@@ -28,6 +28,7 @@ from .variables import (
     HandledVariable,
     Known,
     Lazy,
+    MadeReference,
     MethodVariable,
     Null,
     ObjectVariable,
@@ -245,7 +246,7 @@ def _kind(variable: Variable) -> type:
     """The class of an object, if it may be one of Python's; `object` for any other value."""
     if isinstance(variable, Lazy | Opaque):
         return type(variable.value)
-    return variable.type if isinstance(variable, ObjectVariable) else object
+    return variable.type if isinstance(variable, ObjectVariable | MadeReference) else object
 
 
 def _refers_weakly(variable: Variable) -> bool:

@@ -47,6 +47,10 @@ def inline(
     code = function.code
     if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR | _ITERABLE_COROUTINE):
         raise GraphBreak("generator", code.co_name)
+    if len(args) == 1 and is_dispatch(t, function):
+        return dispatch(t, function, args[0])
+    if len(args) == 1 and is_recursive_repr(function):
+        return recursive_repr(t, function, args[0])
     if t.depth > MAXIMUM_DEPTH:
         _refuse_depth(t, code)
     frame = new_frame(t, function, args, kwargs)
@@ -236,10 +240,6 @@ def call_live(
         raise GraphBreak(reason, live.__qualname__)
     if args and _has_generated_new(live):
         return _named_tuple(t, t.constant(args[0]), args[1:], kwargs)
-    if len(args) == 1 and is_dispatch(t, function):
-        return dispatch(t, function, args[0])
-    if len(args) == 1 and is_recursive_repr(function):
-        return recursive_repr(t, function, args[0])
     return inline(t, function, args, kwargs)
 
 

@@ -37,6 +37,7 @@ from .variables import (
     Known,
     Lazy,
     ListVariable,
+    MadeReference,
     MethodVariable,
     ObjectVariable,
     RangeVariable,
@@ -98,6 +99,8 @@ class Tracer:
         self.depth = 0
         # Above 0 while a hash is computed of which the program sees nothing but its equality.
         self.hashing = 0
+        # id of an object -> the weak reference that the frame has made to it.
+        self.weak_references: dict[int, MadeReference] = {}
         # Containers of which the text is being made.
         self.telling: list[Variable] = []
         # id of an object's own dictionary -> the object, and where it is reached from there.

@@ -1,5 +1,5 @@
 """What runs when a class is made in the frame: `__init_subclass__`, metaclasses, and what `typing`,
-`dataclasses` and `functools` make of a class."""
+`dataclasses` and `functools` make of a class; functions that dispatch on classes."""
 
 import abc
 import dataclasses
@@ -408,6 +408,61 @@ def p_protocol(x):
             return 1
 
     return isinstance(A(), P), x
+
+
+@program()
+def p_singledispatch(x):
+    @functools.singledispatch
+    def h(a):
+        return ("d", a)
+
+    @h.register(int)
+    def _(a):
+        return ("i", a)
+
+    @h.register
+    def _(a: torch.Tensor):
+        return a + 1
+
+    @h.register(list)
+    def _(a):
+        return [h(i) for i in a]
+
+    return h(1), h(x), h("a"), h([1, x]), h.__name__, h.dispatch(bool)(True), h.registry[int](3), h
+
+
+@program()
+def p_singledispatch_registered_late(x):
+    @functools.singledispatch
+    def h(a):
+        return 0
+
+    r = [h(True)]
+    h.register(int, lambda a: 1)
+    r.append(h(True))
+    h.register(bool, lambda a: 2)
+    r.append(h(True))
+    r.append(h(2))
+    return r, x
+
+
+@program()
+def p_singledispatchmethod(x):
+    class S:
+        @functools.singledispatchmethod
+        def f(self, a):
+            return a
+
+        @f.register
+        def _(self, a: int):
+            return a + 1
+
+        @f.register(torch.Tensor)
+        def _(self, a):
+            return a * 2
+
+    s = S()
+    return s.f(1), s.f(x), s.f("a"), S().f(2)
 
 
 test_agrees = program.test()

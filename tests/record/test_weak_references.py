@@ -3,6 +3,7 @@
 import weakref
 
 import pytest
+import torch
 
 
 class Part:
@@ -144,3 +145,80 @@ def w_values_live_as_long_as_the_frame(whole):
 )  # fmt: skip
 def test_what_is_let_go_is_gone(agree, function):
     agree(function, (Whole(),), (Whole(),))
+
+
+# -- weak references that the frame makes ------------------------------------------------------
+
+
+class Node:
+    def __init__(self, parent=None):
+        self.parent = None if parent is None else weakref.ref(parent)
+        self.children = []
+
+    def add(self):
+        child = Node(self)
+        self.children.append(child)
+        return child
+
+
+def w_made_and_kept(x):
+    part = Part()
+    reference = weakref.ref(part)
+    return part, reference, weakref.ref(part) is reference, reference is None, bool(reference), x
+
+
+def w_made_by_objects(x):
+    node = Node()
+    child = node.add()
+    return node, len(node.children), child.parent is not None, x * 2
+
+
+def w_held_by_nobody(x):
+    node = Node()
+    return node.add().add(), x
+
+
+def w_given_a_dictionary_of_weak_keys(x):
+    held = weakref.WeakKeyDictionary()
+    return held, len(held), x
+
+
+@pytest.mark.parametrize(
+    "function", [w_made_and_kept, w_made_by_objects, w_held_by_nobody,
+                 w_given_a_dictionary_of_weak_keys],
+)  # fmt: skip
+def test_what_is_made_is_referred_to(agree, function):
+    found = agree(function, (torch.ones(3),), breaks=0)
+    held = found.outcomes[0].result[0]
+    assert not isinstance(held, Node) or held.parent is None or held.parent() is None
+
+
+def w_gone_at_once(x):
+    return weakref.ref(Part())() is None, x
+
+
+def w_gone_later(x):
+    part = Part()
+    reference = weakref.ref(part)
+    before = reference() is part
+    part = None
+    return before, reference() is None, x
+
+
+def w_asked_through_an_object(x):
+    node = Node()
+    child = node.add()
+    return child.parent() is node, x
+
+
+def w_table_of_weak_keys(x):
+    held, part = weakref.WeakKeyDictionary(), Part()
+    held[part] = x
+    return held[part], len(held), part in held
+
+
+@pytest.mark.parametrize(
+    "function", [w_gone_at_once, w_gone_later, w_asked_through_an_object, w_table_of_weak_keys]
+)
+def test_what_is_made_is_gone_when_it_is_let_go(agree, function):
+    agree(function, (torch.ones(3),))

@@ -5,15 +5,17 @@ import weakref
 from typing import Any
 
 from ...package.reference import Import
-from ...package.source import Referent
+from ...package.source import Local, Referent
 from ..attributes import has_own_dict, own_dict_of
 from ..body import BodyWriter, rebuilds
-from ..signals import GraphBreak
+from ..invoke import CONSTRUCTORS
+from ..signals import GraphBreak, SkipFrame
 from ..variables import (
     Constant,
     DictVariable,
     IdentityVariable,
     Lazy,
+    MadeReference,
     ObjectVariable,
     Variable,
 )
@@ -84,10 +86,25 @@ def _weak_reference(t, value: weakref.ref, source) -> Variable:
 @calls(WeakReference)
 def _dereference(t, self: WeakReference, args, kwargs) -> Variable:
     effects = t.effects
+    if _has_let_go(t):
+        # A part of the frame would hold what it was given.
+        raise SkipFrame("lifetimes", "a weak reference, after a variable was set anew")
     if effects.globals or effects.members or any(map(_lets_go, effects.changed.values())):
         # The object may be gone; that is seen when the changes are made.
         raise GraphBreak("unknown_call", "a weak reference, after objects were let go")
     return t.lazy(self.live(), Referent(self.source))
+
+
+def _has_let_go(t) -> bool:
+    """Whether a local variable that held something when the frame was entered does not any more."""
+    frame, request = t.root, t.entry
+    named = zip(frame.code.co_varnames, request.params, request.values)
+    return any(
+        _is_held(value) and getattr(frame.locals.get(name), "source", None) != Local(param)
+        for name, param, value in named
+        if name not in frame.code.co_cellvars
+        and not (request.point and name in request.point.unbound)
+    )
 
 
 def _lets_go(variable: Variable) -> bool:
@@ -113,6 +130,40 @@ def _is_held(value: Any) -> bool:
     return type(value) not in (type(None), bool, int, float, str)
 
 
-@rule(bool, WeakReference)
+def _make_weak_reference(t, cls, args, kwargs) -> Variable:
+    """`weakref.ref(object)`: the same one each time for the same object."""
+    of = t.realize(args[0]) if len(args) == 1 and not kwargs else None
+    if not isinstance(of, ObjectVariable) or not of.type.__weakrefoffset__:
+        raise GraphBreak("builtin_call", "weakref.ref")
+    found = t.weak_references.get(id(of))
+    if found is None:
+        found = t.weak_references[id(of)] = t.new(MadeReference(of))
+    return found
+
+
+CONSTRUCTORS[weakref.ref] = _make_weak_reference
+
+
+@calls(MadeReference)
+def _dereference_made(t, self: MadeReference, args, kwargs) -> Variable:
+    """Whether an object is still there is for the frame itself to know, from where it has referred
+    to it."""
+    raise GraphBreak("unknown_call", "a weak reference that the frame has made", self.origin)
+
+
+@rule(operator.is_, MadeReference, WeakReference)
+def is_weak_reference(t, self, other):
+    other = t.realize(other)
+    if other is self or other.type is not weakref.ref:
+        return Constant(other is self)
+    raise GraphBreak("unknown_operation", "the identity of weak references")
+
+
+@rebuilds(MadeReference)
+def _rebuild_reference(w: BodyWriter, v: MadeReference) -> str:
+    return w.bind("reference", f"{w.ref(Import('weakref', 'ref'))}({w.value(v.of)})")
+
+
+@rule(bool, WeakReference, MadeReference)
 def bool_weak_reference(t, self):
     return Constant(True)

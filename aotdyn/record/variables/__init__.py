@@ -36,7 +36,14 @@ from .iterators import (
     ZipVariable,
 )
 from .mappings import IdentityVariable, InstanceDict, MappingObject, OwnItems, ProxyVariable
-from .objects import DELETED, ExceptionVariable, GroupVariable, HandledVariable, ObjectVariable
+from .objects import (
+    DELETED,
+    ExceptionVariable,
+    GroupVariable,
+    HandledVariable,
+    MadeReference,
+    ObjectVariable,
+)
 from .tensor import QUANTIZED, Symbolic, TensorVariable, is_dense
 from .texts import TextVariable
 
@@ -68,6 +75,7 @@ __all__ = [
     "LiveIterator",
     "LiveListVariable",
     "LiveZip",
+    "MadeReference",
     "MapVariable",
     "MappingObject",
     "MethodVariable",

@@ -1,5 +1,6 @@
 """Instances of user-defined classes, modules among them, and exceptions."""
 
+import weakref
 from typing import Any
 
 from ...package.source import Source
@@ -51,6 +52,23 @@ class GroupVariable(ExceptionVariable):
     """An exception group. message, exceptions: its parts, the latter a tuple."""
 
     __slots__ = ("message", "exceptions")
+
+
+class MadeReference(Variable):
+    """A weak reference that the frame has made to an object."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: ObjectVariable):
+        super().__init__()
+        self.of = of
+
+    @property
+    def type(self) -> type:
+        return weakref.ref
+
+    def describe(self) -> str:
+        return f"weak reference to {self.of.describe()}"
 
 
 class HandledVariable(Variable):
