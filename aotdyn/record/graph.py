@@ -3,7 +3,7 @@
 import contextlib
 import enum
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -171,13 +171,20 @@ class GraphBuilder:
         self._variables[id(variable.fake)] = variable
         return variable
 
-    def call(self, operation: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-        """Runs an operator on fakes and records it.
+    def call(
+        self,
+        operation: Any,
+        args: list[Variable],
+        kwargs: dict[str, Variable],
+        on_fakes: Callable | None = None,
+    ) -> Variable:
+        """Runs an operator on fakes and records it. on_fakes: what to run in its place, for one
+        that would fix symbolic numbers.
 
         Raises GraphBreak where the result depends on data or the operator fails.
         """
         try:
-            result = self._result(operation, args, kwargs)
+            result = self._result(on_fakes or operation, args, kwargs)
         except GraphBreak:
             if not any(_is_float(arg) for arg in (*args, *kwargs.values())):
                 raise

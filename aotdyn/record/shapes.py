@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import sympy
 import torch
+from sympy.printing.precedence import PRECEDENCE
 from torch._guards import GuardSource
 from torch._guards import Source as TorchSource
 from torch.fx.experimental.symbolic_shapes import (
@@ -23,6 +24,7 @@ from torch.fx.experimental.symbolic_shapes import (
     ShapeEnv,
     expect_true,
 )
+from torch.utils._sympy.functions import Max, Min
 from torch.utils._sympy.printers import PythonPrinter
 
 from ..markers import dynamic_marks, dynamic_ranges, strictly_dynamic
@@ -246,6 +248,12 @@ class Shapes:
         found = [a for each in self.env.deferred_runtime_asserts.values() for a in each]
         return list(dict.fromkeys(assertion.expr for assertion in found))
 
+    def function_of(self, value: torch.SymFloat, function: Callable) -> torch.SymFloat:
+        """A function of a symbolic number, as guards write it."""
+        node = value.node
+        hint = float(function(sympy.Float(node.hint)))
+        return self.env.create_symfloatnode(function(node.expr), hint=hint)
+
     def specialize(self, value: Variable) -> Variable:
         """Fixes a symbolic number at its present value; adds the guard that makes it so."""
         if not isinstance(value, Symbolic):
@@ -442,9 +450,27 @@ class Shapes:
         conditions = self.env.guards if "env" in vars(self) else []
         places = [*self._places, *[""] * len(conditions)]
         for guard, place in zip(conditions, places, strict=False):
+            if self._always_holds(guard.expr):
+                continue
             template, sources = self._template(guard.expr, 0)
             found.append(Guard("SHAPE", None, (template, tuple(sources)), place))
         return found
+
+    def _always_holds(self, condition: Any) -> bool:
+        """Whether a comparison holds for all sizes: of a number with the lesser or the greater one
+        of itself and another, as slices make them."""
+        if not isinstance(condition, sympy.LessThan | sympy.GreaterThan):
+            return False
+        difference = condition.gts - condition.lts
+        extremes = [term for term in sympy.Add.make_args(difference) if term.has(Min, Max)]
+        if len(extremes) != 1:
+            return False
+        factor, extreme = extremes[0].as_coeff_Mul()
+        if not isinstance(extreme, Min | Max):
+            return False
+        rest = difference - extremes[0]
+        parts = [self.env.bound_sympy(factor * arg + rest).lower >= 0 for arg in extreme.args]
+        return all(parts) if isinstance(extreme, Min) == (factor > 0) else any(parts)
 
     def _template(self, expression: Any, first: int) -> tuple[str, list[Source]]:
         """An expression as a template for `Guard`, its symbols being the sources."""
@@ -496,6 +522,9 @@ def _plain_size(value: Any) -> int | str:
     return value if type(value) is int else str(value.node.expr)
 
 
+_ATOM = PRECEDENCE["Atom"]
+
+
 class SymbolPrinter(PythonPrinter):
     """Prints sympy as Python with the symbols replaced by a template's fields."""
 
@@ -511,6 +540,23 @@ class SymbolPrinter(PythonPrinter):
 
     def _helper_sqrt(self, expr: sympy.Expr) -> str:
         return f"math.sqrt({self._print(expr)})"
+
+    def _of_math(self, expr: sympy.Expr) -> str:
+        name = type(expr).__name__.removeprefix("OpaqueUnaryFn_")
+        return f"math.{name}({self._print(expr.args[0])})"
+
+    _print_OpaqueUnaryFn_log = _print_OpaqueUnaryFn_exp = _of_math
+
+    def _bitwise(operator: str):
+        def printed(self, expr: sympy.Expr) -> str:
+            args = [self.parenthesize(arg, _ATOM, strict=True) for arg in expr.args]
+            return f" {operator} ".join(args)
+
+        return printed
+
+    _print_BitwiseFn_bitwise_and = _bitwise("&")
+    _print_BitwiseFn_bitwise_or = _bitwise("|")
+    _print_BitwiseFn_bitwise_xor = _bitwise("^")
 
     def _print_Symbol(self, expr: sympy.Symbol) -> str:
         return self.names[expr]

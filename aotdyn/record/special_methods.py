@@ -49,8 +49,8 @@ SYMBOLIC = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
     operator.neg, operator.pos, operator.eq, operator.ne, operator.lt, operator.le, operator.gt,
     operator.ge, abs, torch.sym_max, torch.sym_min, torch.sym_float, torch.sym_int,
-    operator.and_, operator.or_, operator.lshift, operator.rshift, math.floor, math.ceil,
-    math.trunc,
+    operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, math.floor,
+    math.ceil, math.trunc,
     torch.sym_not, torch.sym_ite, torch.sym_sum,
 }  # fmt: skip
 

@@ -110,6 +110,7 @@ class Block(nn.Module):
 
 
 FACTOR = 2
+FACTORS = (2, 7)
 NAMES = ["a", "b"]
 MODES = {"fast": 1, "slow": 2}
 
@@ -1926,6 +1927,27 @@ def context_manager_that_was_none(mp):
     yield
     mp.setattr(Bare, "__exit__", lambda self, *error: None, raising=False)
     yield
+
+
+@case
+def identity_of_equal_numbers_and_strings(mp):
+    yield (lambda x, a, b: (x, a is b, a is not b)), (X, 10**6, 10**6)
+    yield X, 10**6, int("1000000")
+    yield X, "word", "".join(["wo", "rd"])
+    yield X, "word", "word"
+    yield X, 1.5, 1.5
+    yield X, 1.5, float("1.5")
+    yield X, 7, 7
+    yield X, 7, int("7")
+    yield X, 300, int("300")
+
+
+@case
+def identity_with_a_constant(mp):
+    yield (lambda x, a: (x, a is Ellipsis, a == 7 and a is FACTORS[1])), (X, 7)
+    yield X, ...
+    yield X, 7.0
+    yield X, 8
 
 
 @case

@@ -83,14 +83,45 @@ def slices(x):
     return x[: n // 2], x[n // 2 :], x[-1:], x[:-1], x[n - n : n]
 
 
-@sweep("n", variants=5)
+@sweep("n")
 def slices_with_steps(x):
     return x[::2], x[1::3], x[2:], x[:5]
 
 
-@sweep("n", variants=4)
+@sweep("n")
 def negative_slices(x):
     return x[-2:], x[:-3]
+
+
+@sweep("n", 3)
+def slices_among_others(x):
+    return x[None, :7, 1:], x[..., -9:, :2], (x[:70] * 2).sum(), x[:4].shape[0], x[-70:, None]
+
+
+@sweep("n")
+def rows_of_a_length(x):
+    n = x.shape[0]
+    return (torch.linspace(0, 1, n), torch.linspace(0, n, steps=n, dtype=torch.float64),
+            torch.hann_window(n) * x, torch.logspace(0, 1, n, 2.0))  # fmt: skip
+
+
+@sweep("n")
+def functions_of_reals(x):
+    n = x.shape[0]
+    return (x * math.log2(n + 1), math.log(n + 2), math.log(n + 2, 10), math.sin(n) + math.cos(n),
+            int(math.log2(n + 1)), math.exp(-n / 8), math.tanh(n), math.log2(4))  # fmt: skip
+
+
+@sweep("n")
+def bits(x):
+    n = x.shape[0]
+    return x * (n ^ 3) + (n & 6) + (n | 1) + ~n, n << 1, n >> 1, ((n + 2) | 1) & 3
+
+
+@sweep("n")
+def tensors_like_another(x):
+    n = x.shape[0]
+    return x.new_tensor(n) + x, x.new_tensor([n, 2.5]), x.new_tensor(n, dtype=torch.int64)
 
 
 @sweep("n")
@@ -150,6 +181,14 @@ def branches(x):
 
 
 SWEEPS["branches"] = (branches, ("n",), 5)
+
+
+@sweep("n", variants=6)
+def branches_on_what_is_computed(x):
+    n = x.shape[0]
+    if (n | 1) * 2 + ((n + 1 | 2) & 6 ^ 3) > 15 or math.log(n + 2) > 4:
+        return x + 1
+    return x * 2 if int(math.log2(n + 1)) > 1 else x * 3
 
 
 @sweep("n")

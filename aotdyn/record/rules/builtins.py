@@ -7,6 +7,8 @@ import typing
 from types import NoneType, UnionType
 from typing import Any, NoReturn
 
+import torch
+
 from ...package.source import Bound
 from ..attributes import own_dict_source
 from ..iteration import each, iterate
@@ -269,7 +271,9 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
         if isinstance(own, InstanceDict) and isinstance(other, DictVariable):
             return _identical_to_own(t, own, other)
     if isinstance(left, Constant) and isinstance(right, Constant):
-        return _identical_constants(left.value, right.value)
+        return _identical_constants(t, left, right)
+    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
+        return _identical_numbers(t, left, right)
     if isinstance(left, Known) and isinstance(right, Known):
         return left.value is right.value
     if _is_singleton(left) or _is_singleton(right):
@@ -336,17 +340,39 @@ def _identical_types(left: Variable, right: Variable) -> bool | None:
     return left.type is right.type
 
 
-def _identical_constants(left, right) -> bool | None:
-    if left is right:
+# One object each.
+_UNIQUE = (bool, NoneType, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
+           torch.memory_format)  # fmt: skip
+_NUMBERS = (Constant, Symbolic)
+# The ints of which CPython has one object each.
+_SMALLEST, _LARGEST = -5, 256
+
+
+def _identical_constants(t, left: Constant, right: Constant) -> bool | None:
+    """Equal ints and strings may or may not be one object; CPython decides. Of two that came in it
+    is guarded which they are."""
+    one, other = left.value, right.value
+    if type(one) is not type(other) or one is not other and one != other:
+        return False
+    if type(one) in _UNIQUE or type(one) is int and _SMALLEST <= one <= _LARGEST:
+        return one is other
+    came_in = (left.source is not None) + (right.source is not None)
+    if came_in == 1:
+        return None
+    if one is other:
+        if came_in:
+            t.guard("SAME", left.source, right.source)
         return True
-    if type(left) is not type(right):
+    return t.differ(left, right) if came_in else None
+
+
+def _identical_numbers(t, left: Variable, right: Variable) -> bool | None:
+    """Numbers of which one is not fixed; see `_identical_constants`."""
+    if left.type is not right.type or not t.shapes.holds(left.value == right.value):
         return False
-    if type(left) in (bool, NoneType, type(Ellipsis), type(NotImplemented)):
-        return False
-    if left != right:
-        return False
-    # Equal ints and strings may or may not be one object; CPython decides.
-    return None
+    if left.type is not int or not t.shapes.holds(left.value <= _LARGEST):
+        return None
+    return True if t.shapes.holds(left.value >= _SMALLEST) else None
 
 
 def _never_constant(value: Variable) -> bool:

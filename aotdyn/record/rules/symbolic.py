@@ -2,10 +2,21 @@
 
 import math
 import operator
+from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils._sympy.functions import (
+    OpaqueUnaryFn_cos,
+    OpaqueUnaryFn_exp,
+    OpaqueUnaryFn_log,
+    OpaqueUnaryFn_log2,
+    OpaqueUnaryFn_sin,
+    OpaqueUnaryFn_tanh,
+)
 
 from ..operation import apply
+from ..unbacked import size_variable
 from ..variables import (
     Constant,
     Sequence,
@@ -60,6 +71,45 @@ def sqrt(t, self):
     return t.graph.call(torch._sym_sqrt, [self], {})
 
 
+@rule(operator.invert, Symbolic)
+def invert(t, self):
+    if self.type is not int:
+        return NotImplemented
+    return apply(t, operator.sub, [apply(t, operator.neg, [self]), Constant(1)])
+
+
+# function of math -> (how it is written in guards, what must hold for it to give a number, the
+# function of torch that means it in a graph, where there is one)
+_OF_REALS: dict = {
+    math.log2: (OpaqueUnaryFn_log2, lambda value: value > 0, torch._sym_log2),
+    math.log: (OpaqueUnaryFn_log, lambda value: value > 0, None),
+    math.exp: (OpaqueUnaryFn_exp, lambda value: value < _LARGEST_EXPONENT, None),
+    math.sin: (OpaqueUnaryFn_sin, lambda value: True, torch._sym_sin),
+    math.cos: (OpaqueUnaryFn_cos, lambda value: True, torch._sym_cos),
+    math.tanh: (OpaqueUnaryFn_tanh, lambda value: True, torch._sym_tanh),
+}
+_LARGEST_EXPONENT = 700
+
+
+def _of_reals(function) -> None:
+    written, is_defined, in_graph = _OF_REALS[function]
+
+    @rule(function, Symbolic)
+    def of_real(t, self, base=None):
+        if self.type is bool or not t.shapes.holds(is_defined(self.value)):
+            return NotImplemented
+        if base is not None:
+            return apply(t, operator.truediv, [apply(t, function, [each]) for each in (self, base)])
+        real = apply(t, float, [self])
+        return t.graph.call(
+            in_graph or function, [real], {}, lambda value: t.shapes.function_of(value, written)
+        )
+
+
+for _function in _OF_REALS:
+    _of_reals(_function)
+
+
 @rule(operator.pow, Symbolic)
 def power(t, self, exponent):
     """A fixed exponent; of what may be negative only whole ones, which give real numbers."""
@@ -100,12 +150,19 @@ def extreme(t, operation, items: list[Variable]) -> Variable | None:
 
 @rule(operator.getitem, TensorVariable)
 def tensor_item(t, self, key):
-    """`self[key]` with symbolic ints in the key: these are selected first, one by one, because
-    torch's own indexing fixes them."""
+    """`self[key]` of symbolic sizes, or with symbolic ints in the key: these are selected first,
+    one by one, because torch's own indexing fixes them."""
     key = t.realize(key)
     items = [t.realize(item) for item in key.items] if isinstance(key, TupleVariable) else [key]
-    if not any(_is_symbolic_int(item) for item in items) or not all(map(_is_basic, items)):
+    if not all(map(_is_basic, items)):
         return NotImplemented
+    clamped = [_clamped(t, self, items, place) for place in range(len(items))]
+    if not any(_is_symbolic_int(item) for item in items):
+        if all(new is item for new, item in zip(clamped, items, strict=True)):
+            return NotImplemented
+        whole = t.new(TupleVariable(clamped)) if isinstance(key, TupleVariable) else clamped[0]
+        return t.graph.call(operator.getitem, [self, whole], {})
+    items = clamped
     result: Variable = self
     rest: list[Variable] = []
     for place, item in reversed(list(enumerate(items))):
@@ -117,6 +174,36 @@ def tensor_item(t, self, key):
     if not rest:
         return result
     return t.graph.call(operator.getitem, [result, t.new(TupleVariable(rest))], {})
+
+
+def _clamped(t, self: TensorVariable, items: list[Variable], place: int) -> Variable:
+    """An item of a basic index; of a slice of a symbolic size with bounds that may lie outside, one
+    that says where they end up, for which no size needs a variant of its own."""
+    item = items[place]
+    dim = _dimension(self, items, place)
+    if not isinstance(item, SliceVariable) or not 0 <= dim < self.fake.dim():
+        return item
+    size = self.fake.shape[dim]
+    if not isinstance(size, torch.SymInt) or t.unbacked.depends_on_data(size):
+        return item
+    start, stop, step = map(t.realize, item.items)
+    bounds = [_bound(t, self, dim, each) for each in (start, stop)]
+    if bounds == [start, stop]:
+        return item
+    return t.new(SliceVariable([*bounds, step]))
+
+
+def _bound(t, self: TensorVariable, dim: int, bound: Variable) -> Variable:
+    """Where a bound of a slice ends up; the bound itself where it is plain that it lies inside."""
+    if not isinstance(bound, Constant) or bound.type is not int:
+        return bound
+    inside = self.fake.shape[dim] >= abs(bound.value)
+    if isinstance(inside, bool) or statically_known_true(inside):
+        return bound
+    size = size_variable(t, self, dim)
+    if bound.value >= 0:
+        return apply(t, torch.sym_min, [size, bound])
+    return apply(t, torch.sym_max, [apply(t, operator.add, [size, bound]), Constant(0)])
 
 
 def _is_symbolic_int(item: Variable) -> bool:
@@ -166,6 +253,54 @@ def not_finite(t, self):
 
 
 # -- tensors made of numbers ------------------------------------------------------------
+
+
+@rule(torch.Tensor.new_tensor, TensorVariable)
+def new_tensor(t, self, data, **how):
+    """As `torch.tensor`, of the type and on the device of a tensor."""
+    own = {"dtype": Constant(self.fake.dtype), "device": Constant(self.fake.device)}
+    return tensor_of_numbers(t, data, **{**own, **how})
+
+
+# Functions of torch that take a length as an int of C++, and so fix it, with the names of their
+# numbers; the length is the last of these.
+_BY_LENGTH: dict[Any, tuple[str, ...]] = {
+    torch.linspace: ("start", "end", "steps"),
+    torch.logspace: ("start", "end", "steps"),
+    **dict.fromkeys(
+        (torch.hann_window, torch.hamming_window, torch.blackman_window, torch.bartlett_window,
+         torch.kaiser_window), ("window_length",),
+    ),
+}  # fmt: skip
+_PLAIN_HOW = {"dtype", "device", "layout"}
+
+
+def _by_length(function, names: tuple[str, ...]) -> None:
+    @rule(function)
+    def of_length(t, *args, **kwargs):
+        args = list(args)
+        while len(args) < len(names) and names[len(args)] in kwargs:
+            args.append(kwargs.pop(names[len(args)]))
+        args = [t.realize(arg) for arg in args]
+        numbers = all(isinstance(arg, Constant | Symbolic) for arg in args)
+        if len(args) < len(names) or not numbers or kwargs.keys() - _PLAIN_HOW:
+            return NotImplemented
+        length = args[len(names) - 1]
+        if not _is_symbolic_int(length) or not t.shapes.holds(length.value >= 0):
+            return NotImplemented
+
+        def on_fakes(*values, **how):
+            # A row of two is like all others but for its length.
+            known = [1 if isinstance(each, _SYMBOLIC) else each for each in values]
+            known[len(names) - 1] = 2
+            return function(*known, **how).new_empty(values[len(names) - 1])
+
+        return t.graph.call(function, args, kwargs, on_fakes)
+
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat)
+for _function, _names in _BY_LENGTH.items():
+    _by_length(_function, _names)
 
 
 @rule((torch.tensor, torch.as_tensor))

@@ -1,0 +1,110 @@
+"""Every program of the tables with its tensors in all sizes: what is traced with symbolic sizes is
+right for each of them, and few variants serve all.
+
+The quick part takes some programs of each table, others on each day of the month; `-m slow` takes
+all of them.
+"""
+
+import copy
+import datetime
+import importlib
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.settings import Settings
+from tests.conftest import assert_agree, perform
+from tests.record.programs import Programs
+
+SIZES = (7, 8, 3, 0, 1, 2, 9, 64, 65)
+FEW_SIZES = (7, 8, 0, 1, 3)
+# Of a table, in the quick part.
+SAMPLE = 4
+# In general, for none, and for one.
+VARIANTS = 3
+
+
+def tables() -> dict[str, list]:
+    """The rows of each module's tables whose calls begin with a tensor that has a size."""
+    found: dict[str, list] = {}
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        if path.stem == Path(__file__).stem:
+            continue
+        module = importlib.import_module(f"tests.record.{path.stem}")
+        rows = [row for table in vars(module).values() if type(table) is Programs
+                for row in table.rows if _length(row.values[1][0]) is not None]  # fmt: skip
+        if rows:
+            found[path.stem] = rows
+    return found
+
+
+def _length(args: tuple) -> int | None:
+    """The first size of the first tensor, which is the one that is varied."""
+    first = next((arg for arg in args if type(arg) is torch.Tensor), None)
+    return first.shape[0] if first is not None and first.dim() and first.shape[0] > 1 else None
+
+
+def resized(value: Any, before: int, after: int) -> Any:
+    """A value with all sizes of tensors that are `before` changed, as far as the tensors are found
+    in lists, tuples and dicts."""
+    if type(value) is torch.Tensor and value.layout is torch.strided:
+        made = value.detach()
+        for dim, size in enumerate(value.shape):
+            if size == before:
+                made = made.index_select(dim, torch.arange(after) % before)
+        return made.requires_grad_(value.requires_grad)
+    if type(value) in (list, tuple):
+        return type(value)(resized(item, before, after) for item in value)
+    if type(value) is dict:
+        return {key: resized(item, before, after) for key, item in value.items()}
+    return value
+
+
+def sweep(function, args: tuple, sizes: tuple[int, ...]) -> int:
+    """Calls a program with all sizes, and compares with plain Python. Gives how many variants its
+    first entry has."""
+    before = _length(args)
+    settings = Settings("eager", dynamic=True)
+    traced = compiled(function, settings)
+    for size in sizes:
+        given = resized(copy.deepcopy(args), before, size)
+        expected = perform(function, given, {})
+        actual = perform(traced, given, {})
+        try:
+            assert_agree(expected, actual)
+        except AssertionError as error:
+            raise AssertionError(f"size {size}: {error}") from error
+    return len(settings.entries()[0].linked)
+
+
+# Programs that need more variants: what they do depends on the size itself.
+MORE = {
+    "members_in_graphs": 4, "od_sub_arg": 4, "tensor_made": 4, "operator_fails_with_a_cause": 4,
+    "message_of_an_assertion": 4, "message_of_an_exception": 4, "some_of_a_tuple": 4,
+    "enumerated": 4, "zipped": 4, "nested": 4,
+}  # fmt: skip
+TABLES = tables()
+
+
+def check(rows: list, sizes: tuple[int, ...]) -> None:
+    for row in rows:
+        function, calls, _ = row.values
+        variants = sweep(function, calls[0], sizes)
+        assert variants <= MORE.get(row.id, VARIANTS), f"{row.id} has {variants} variants"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_some_programs_in_few_sizes(name):
+    day = datetime.date.today().day
+    rows = TABLES[name]
+    check(random.Random(day).sample(rows, min(SAMPLE, len(rows))), FEW_SIZES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TABLES)
+def test_all_programs_in_all_sizes(name):
+    check(TABLES[name], SIZES)
