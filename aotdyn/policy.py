@@ -5,7 +5,7 @@ import dis
 import functools
 import os
 import random
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -100,8 +100,12 @@ def refusal_to_inline(function: FunctionType) -> str | None:
 
 def is_random(function: Any) -> bool:
     """Whether a function draws numbers from a generator of Python's `random`, or sets one up."""
-    drawn = getattr(function, "__self__", None)
-    return isinstance(drawn, random.Random) or getattr(function, "__module__", None) == "random"
+    # Other objects are not asked: to look for an attribute may run code of the program.
+    kind = type(function)
+    drawn = function.__self__ if kind in (BuiltinFunctionType, MethodType) else None
+    if issubclass(type(drawn), random.Random):
+        return True
+    return (drawn is not None or kind is FunctionType) and function.__module__ == "random"
 
 
 _FRAME_NAMES = frozenset(("_getframe", "currentframe", "f_back"))
@@ -110,6 +114,13 @@ _FRAME_NAMES = frozenset(("_getframe", "currentframe", "f_back"))
 def looks_for_callers(code: CodeType) -> bool:
     """Whether code looks at the frames it is called from, and must find none between."""
     return not _FRAME_NAMES.isdisjoint(code.co_names)
+
+
+@functools.lru_cache(maxsize=4096)
+def keeps_locals(code: CodeType) -> bool:
+    """Whether code calls `locals()` more than once: a frame has one table for all such calls."""
+    loads = [ins.argval for ins in dis.get_instructions(code) if ins.opname == "LOAD_GLOBAL"]
+    return loads.count("locals") > 1
 
 
 # Code that uses these sees how long objects live.

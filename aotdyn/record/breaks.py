@@ -16,12 +16,12 @@ from ..markers import is_disabled
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
 from ..package.source import Local
-from ..policy import looks_for_callers, sees_lifetimes
+from ..policy import keeps_locals, looks_for_callers, sees_lifetimes
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
-from .lifetimes import has_end, left
-from .signals import GraphBreak
+from .lifetimes import frame_ends, has_end
+from .signals import GraphBreak, SkipFrame
 from .variables import (
     Constant,
     FunctionVariable,
@@ -123,8 +123,7 @@ class Ending:
         return f"{function}({', '.join(args)})"
 
     def callables(self) -> Iterator[Any]:
-        """The live objects among a call's operands: the callee, and its arguments as far as they
-        have been looked at."""
+        """The live objects among a call's operands: the callee and its arguments."""
         if self.ins.opname not in ("CALL", "CALL_FUNCTION_EX"):
             return
         for value in self.stack:
@@ -133,6 +132,8 @@ class Ending:
                 known = self.t.realize(known.function)
             if isinstance(known, Known):
                 yield known.value
+            elif known is None:
+                yield value.value
             elif isinstance(known, FunctionVariable):
                 yield known.live if known.live is not None else known
 
@@ -256,7 +257,7 @@ def _refers_weakly(variable: Variable) -> bool:
 
 def write_return(t, writer: BodyWriter, value: Variable) -> None:
     """The frame returns."""
-    left(t, t.root)
+    frame_ends(t, t.root)
     result = writer.value(value)
     effects = write_effects(writer)
     writer.lines += [*effects, f"return {result}"]
@@ -267,8 +268,11 @@ def write_break(
 ) -> None:
     """The frame breaks at an instruction of the root frame, or before it without `execute`.
 
-    Raises GraphBreak("reconstruct") with the instruction at which to break instead.
+    Raises GraphBreak("reconstruct") with the instruction at which to break instead, SkipFrame for
+    a frame of which no part can be run by itself.
     """
+    if keeps_locals(frame.code):
+        raise SkipFrame("locals", frame.code.co_name)
     require_real_exceptions(frame, ins)
     ending = Ending(t, writer, frame, ins)
     planned = PLANS.get(ins.opname)
@@ -323,9 +327,10 @@ def looks_at_locals(ending: Ending) -> bool:
 
 def _code(function: Any) -> CodeType | None:
     """The code of a Python function, live or made in the frame."""
-    if isinstance(function, FunctionVariable):
-        return function.code
-    return function.__code__ if type(function) is FunctionType else None
+    if type(function) is FunctionType:
+        return function.__code__
+    # Not `isinstance`, which asks an object for its class.
+    return function.code if issubclass(type(function), FunctionVariable) else None
 
 
 # They look at all variables of the frame they are called from; they may keep that frame.

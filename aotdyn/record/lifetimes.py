@@ -10,14 +10,22 @@ from .variables import GeneratorVariable, Lazy, ObjectVariable, Opaque, Variable
 def has_end(t, variable: Variable) -> bool:
     """Whether the program sees when a value goes that came in, or a generator made meanwhile that
     has begun. A variant that relies on a value without an end is guarded."""
-    if isinstance(variable, Lazy) and variable.known is not None:
-        variable = variable.known
+    variable = _known(variable)
+    if _ends(variable):
+        return True
+    if isinstance(variable, Lazy | Opaque) and not isinstance(variable.source, Bound):
+        t.guard("NO_END", variable.source)
+    return False
+
+
+def _known(variable: Variable) -> Variable:
+    """What has been found out about a value, if it has been looked at."""
+    return variable.known or variable if isinstance(variable, Lazy) else variable
+
+
+def _ends(variable: Variable) -> bool:
     if isinstance(variable, Lazy | Opaque):
-        if _has_end(variable.value):
-            return True
-        if not isinstance(variable.source, Bound):
-            t.guard("NO_END", variable.source)
-        return False
+        return _has_end(variable.value)
     if isinstance(variable, GeneratorVariable):
         return variable.started and not variable.finished
     return isinstance(variable, ObjectVariable) and hasattr(variable.type, "__del__")
@@ -35,9 +43,14 @@ def dropped(t, variable: Variable | None) -> None:
         raise SkipFrame("lifetimes", f"a {variable.describe()} is dropped")
 
 
-def left(t, frame) -> None:
-    """The root frame ends: it lets go of its variables in their order, a body all at once."""
+def frame_ends(t, frame) -> None:
+    """The root frame ends: it lets go of its variables in their order, a body all at once.
+
+    Raises SkipFrame where the program sees that.
+    """
+    if t.entry.point is None:
+        return
     held = (*frame.locals.values(), *(cell.content for cell in frame.cells.values()))
-    came_in = [each for each in held if each is not None and each.source is not None]
-    if t.entry.point is not None and sum(has_end(t, each) for each in came_in) > 1:
+    came_in = [_known(each) for each in held if each is not None and each.source is not None]
+    if sum(map(_ends, came_in)) > 1:
         raise SkipFrame("lifetimes", "several objects end with the frame")

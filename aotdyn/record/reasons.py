@@ -67,6 +67,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "the frame looks at what keeps objects alive",
         "count references and collect garbage outside of what is compiled",
     ),
+    "locals": (
+        "the frame asks for the table of its variables more than once",
+        "call locals() once, or break the graph elsewhere",
+    ),
     "hooks": ("the module has hooks that are not traced", "remove the hooks for the hot path"),
     # -- control flow ------------------------------------------------------------------------
     "exception": ("an exception leaves the frame", "the program raises here in Python as well"),

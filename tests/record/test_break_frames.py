@@ -245,9 +245,21 @@ def inspected(x, log):
     return y, [each.function for each in inspect.stack()[:1]], inspect.currentframe().f_lineno
 
 
+def looks_from_a_function_after_a_break(x, log):
+    y = x + 1
+
+    def looks(z):
+        return z, sorted(sys._getframe(1).f_locals)
+
+    note(log, "break")
+    return looks(y)
+
+
 @pytest.mark.parametrize(
-    "program", [looked_at_everywhere, own_frame, from_a_function_of_the_frame, inspected]
-)
+    "program",
+    [looked_at_everywhere, own_frame, from_a_function_of_the_frame, inspected,
+     looks_from_a_function_after_a_break],
+)  # fmt: skip
 def test_frames(agree, program):
     agree(program, (torch.ones(3), []), (torch.ones(3), []))
 

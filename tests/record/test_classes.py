@@ -1017,6 +1017,35 @@ def p_super_of_class_methods(x):
         return Rooted.__init_subclass__(), Rooted.hook() is NotImplemented, str(e), x
 
 
+class Named:
+    def __init__(self, log):
+        self.log = log
+
+    def go(self, x):
+        note(self.log, "go")
+        return x + 1
+
+    @property
+    def doubled(self):
+        return 2
+
+
+class KeepsSuper(Named):
+    doubled = 7
+
+    def go(self, x):
+        above = super()
+        note(self.log, "kept")
+        same = above.__self__ is self, above.__thisclass__ is KeepsSuper, type(above) is super
+        return above.go(x) * above.doubled, same
+
+
+@program(breaks=None)
+def p_super_kept_across_a_break(x):
+    log = []
+    return KeepsSuper(log).go(x), log
+
+
 @program(breaks=None)
 def p_super_from_keys(x):
     made = Keyed.fromkeys("ab")

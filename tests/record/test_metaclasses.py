@@ -5,7 +5,7 @@ import functools
 import types
 from collections.abc import Container, Sized
 
-from tests.record.programs import Programs
+from tests.record.programs import Programs, note
 
 program = Programs()
 log = []
@@ -203,6 +203,15 @@ def p_modules_of_a_class_of_the_program(x):
     del log[:]
     WATCHED.attribute = 1
     return WATCHED.attribute, list(log), x
+
+
+@program(breaks=None)
+def p_methods_of_watched_modules_called(x):
+    get = types.ModuleType.__getattribute__.__get__(WATCHED)
+    del log[:]
+    note([], "break")
+    name = get("__name__")
+    return name, list(log), x
 
 
 test_agrees = program.test()

@@ -260,6 +260,13 @@ def r_lifetimes(x):
     return sys.getrefcount(x), x
 
 
+@refused("locals")  # here
+def r_locals(x):
+    first = locals()
+    print("break")
+    return x, first is locals(), sorted(first)
+
+
 @refused("hooks")
 def r_hooks(x):
     return HOOKED(x)  # here

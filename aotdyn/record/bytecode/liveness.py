@@ -51,10 +51,17 @@ def _successors(decoded: Decoded, index: int) -> list[int]:
 _JUMPING = {dis.opname[op] for op in (*dis.hasjrel, *dis.hasjabs)}
 
 
+@functools.lru_cache(maxsize=4096)
+def _looks_at_locals(code: CodeType) -> bool:
+    """Whether code, or that of a function in it, may look at the frame's variables by name."""
+    inner = (const for const in code.co_consts if isinstance(const, CodeType))
+    return bool(_INTROSPECTION.intersection(code.co_names)) or any(map(_looks_at_locals, inner))
+
+
 def live_locals(decoded: Decoded, index: int) -> frozenset[str]:
     """The names of `co_varnames` whose value the frame may still read from `index` on."""
     code: CodeType = decoded.code
-    if _INTROSPECTION.intersection(code.co_names):
+    if _looks_at_locals(code):
         return frozenset(code.co_varnames)
     live = _live_before(decoded)[index]
     if "super" in code.co_names and code.co_varnames:
