@@ -67,7 +67,10 @@ def _equals(guard, name, value):
     if type(expected) is float:
         if expected and math.isfinite(expected):
             return f"type({text}) is float and {text} == {expected!r}"
-        return f"type({text}) is float and {text}.hex() == {expected.hex()!r}"
+        if expected == expected:
+            return f"type({text}) is float and {text}.hex() == {expected.hex()!r}"
+        # A nan has a sign, which `copysign` shows and nothing else does.
+        return f"{name(Runtime('same_value'))}({text}, {name(Literal(expected))})"
     if type(expected) is int:
         return f"type({text}) is int and {text} == {int_text(expected)}"
     if type(expected) in (str, bytes):

@@ -4,6 +4,7 @@ Generated checks, bodies and graphs have a table from the names they use to refe
 runtime resolves them when a variant is linked. Nothing here is ever named by `id()`.
 """
 
+import struct
 from typing import Any
 
 from .frozen import frozen, plain_text
@@ -24,12 +25,15 @@ class Literal:
     """A plain value (see `values.py` for which).
 
     Two literals are equal when they are the same value of the same type: 1, True and 1.0 differ,
-    0.0 and -0.0 differ, nan equals itself, and lists count by their contents.
+    0.0 and -0.0 differ, so do nan and -nan, each of which equals itself, and lists count by their
+    contents.
     """
 
     value: Any
 
-    def _identity(self) -> tuple[type, str]:
+    def _identity(self) -> tuple[type, str | bytes]:
+        if self.value != self.value and type(self.value) is float:
+            return float, struct.pack("<d", self.value)
         return type(self.value), plain_text(self.value)
 
     def __eq__(self, other: object) -> bool:

@@ -55,7 +55,9 @@ from .variables import (
     Varying,
 )
 
-_OF_NUMBERS = {*BINARY_METHODS, operator.neg, operator.pos, abs} - {operator.and_, operator.or_}
+_OF_NUMBERS = {*BINARY_METHODS, operator.neg, operator.pos, abs}
+# Of two truth values these give another one.
+_OF_TRUTHS = {operator.and_, operator.or_, operator.xor}
 
 
 def apply(
@@ -120,7 +122,13 @@ def _without_truths(t, operation: Any, args: list[Variable]) -> list[Variable]:
     are: algebra does not mix the two. The same list where there are none."""
     if operation not in _OF_NUMBERS or not any(isinstance(arg, Symbolic) for arg in args):
         return args
-    if not any(arg.type is bool for arg in args if isinstance(arg, Symbolic | Constant)):
+    truths = [arg.type is bool for arg in args if isinstance(arg, Symbolic | Constant)]
+    if not any(truths):
+        return args
+    if operation in _OF_TRUTHS and len(truths) == len(args) and all(truths):
+        if operation is operator.xor:
+            # torch does not know it.
+            return [Constant(bool(_as_whole(t, arg).value)) for arg in args]
         return args
     return [_as_whole(t, arg) for arg in args]
 

@@ -42,6 +42,10 @@ def accumulates(x, c):
     return x + 1
 
 
+def asks_for_the_sign(x, v):
+    return x * v, math.copysign(1, v)
+
+
 def passes_on(x, value):
     return x + 1, value
 
@@ -108,6 +112,7 @@ HISTORIES = {
     "a float as a tensor": (makes_tensors, with_values(2.5, 3.5, 4.5, -5.5, 1e-9), 3),
     "floats that are not normal": (multiplies, with_values(2.5, 3.5, 4.5, 5e-324, -1e-310), 3),
     "whether a float is finite": (asks_for_finite, with_values(2.5, 3.5, 4.5, 5.5, math.inf), 4),
+    "signs": (asks_for_the_sign, with_values(math.nan, -math.nan, 0.0, -0.0, -math.inf, 1.5), 6),
     "zeros": (multiplies, with_values(0.0, -0.0, 0.5, 1.5, -0.0), 3),
     "bools are no ints": (multiplies, with_values(2, 3, True, False, 1), 4),
     "a branch on an int": (branches, with_values(1, 2, 3, 4, 5, 6), 3),

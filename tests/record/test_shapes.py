@@ -118,6 +118,14 @@ def bits(x):
     return x * (n ^ 3) + (n & 6) + (n | 1) + ~n, n << 1, n >> 1, ((n + 2) | 1) & 3
 
 
+@sweep("n", variants=6)
+def bits_of_truths(x):
+    n = x.shape[0]
+    some, many = n > 2, n > 8
+    both = some ^ many, some & many, some | many
+    return x, both, some ^ 1, n ^ True, some & 1, some | 2, some ^ True, many | False
+
+
 @sweep("n")
 def tensors_like_another(x):
     n = x.shape[0]

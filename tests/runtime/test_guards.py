@@ -186,7 +186,7 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("EQUALS", V, 2**70), [2**70], [2**70 + 1, float(2**70)]),
     (Guard("EQUALS", V, 0.0), [0.0], [-0.0, 0, False, NAN]),
     (Guard("EQUALS", V, -0.0), [-0.0], [0.0, 0]),
-    (Guard("EQUALS", V, NAN), [NAN, float("nan")], [0.0, math.inf, None]),
+    (Guard("EQUALS", V, NAN), [NAN, float("nan")], [0.0, -NAN, math.inf, None]),
     (Guard("EQUALS", V, math.inf), [math.inf], [-math.inf, 1e308, NAN]),
     (Guard("EQUALS", V, 1.5), [1.5], [1.5 + 1e-15, "1.5", 1]),
     (Guard("EQUALS", V, 1 + 2j), [1 + 2j], [1 - 2j, 1, 1.0]),
