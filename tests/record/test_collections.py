@@ -633,6 +633,25 @@ def p_isinstance_tuple(x):
     )
 
 
+@program(breaks=None)
+def p_isinstance_looks_no_further_than_needed(x):
+    found = []
+    kinds = ((int, "x"), ("x", int), ((int,), "x"), ((), int), (), (int, list[int]), int | str)
+    for kind in kinds:
+        for value in (1, 1.5):
+            try:
+                found.append((isinstance(value, kind), issubclass(type(value), kind)))
+            except TypeError as error:
+                found.append(str(error))
+    nested = (str,)
+    for _ in range(1100):
+        nested = (nested,)
+    try:
+        return isinstance("", nested)
+    except RecursionError:
+        return found, "nested too deeply", isinstance(x, (torch.Tensor, "x")), x
+
+
 @program()
 def p_isinstance_bad(x):
     try:

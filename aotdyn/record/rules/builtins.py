@@ -4,6 +4,7 @@ import abc
 import math
 import operator
 import typing
+from collections.abc import Iterable, Iterator
 from types import NoneType, UnionType
 from typing import Any, NoReturn
 
@@ -47,21 +48,33 @@ from .table import rule
 # -- types ------------------------------------------------------------
 
 
-def classes_of(t, kinds: Variable, function: str = "isinstance") -> tuple[type, ...]:
+# C gives up on tuples in tuples, too, but not where the tracer does.
+_DEEPEST = 100
+
+
+def classes_of(
+    t, kinds: Variable, function: str = "isinstance", depth: int = 0
+) -> Iterator[type]:
     """The classes named by the second argument of isinstance or issubclass: a class, a union, or
-    tuples of them."""
+    tuples of them. What comes behind the first that fits is not looked at."""
     kinds = t.realize(kinds)
+    if depth > _DEEPEST:
+        raise GraphBreak("recursion", f"the classes of {function}()")
     if isinstance(kinds, TupleVariable):
-        return tuple(cls for item in kinds.items for cls in classes_of(t, item, function))
+        for item in kinds.items:
+            yield from classes_of(t, item, function, depth + 1)
+        return
     value = t.constant(kinds)
     if isinstance(value, type):
-        return (value,)
-    if typing.get_origin(value) in (typing.Union, UnionType):
+        yield value
+    elif typing.get_origin(value) in (typing.Union, UnionType):
         members = (Alias(m) if isinstance(m, ALIASES) else Known(m) for m in value.__args__)
-        return tuple(cls for member in members for cls in classes_of(t, member, function))
-    if isinstance(value, typing._BaseGenericAlias) and not hasattr(value, "__args__"):
-        return (value.__origin__,)
-    refused(t, isinstance if function == "isinstance" else issubclass, value)
+        # All of them are looked at before the first is asked.
+        yield from [cls for member in members for cls in classes_of(t, member, function)]
+    elif isinstance(value, typing._BaseGenericAlias) and not hasattr(value, "__args__"):
+        yield value.__origin__
+    else:
+        refused(t, isinstance if function == "isinstance" else issubclass, value)
 
 
 def refused(t, check: Any, kind: Any) -> NoReturn:
@@ -77,14 +90,12 @@ def refused(t, check: Any, kind: Any) -> NoReturn:
 def isinstance_(t, self, kinds):
     if type(self) is Variable:
         return NotImplemented
-    classes = classes_of(t, kinds)
     kind = self.type
-    if isinstance(self, TensorVariable):
-        return Constant(isinstance(self.fake, classes) or issubclass(kind, classes))
-    if isinstance(self, Known) and not any(_own_check(t, cls, "instance") for cls in classes):
-        return Constant(isinstance(self.value, classes))
-    if any(_is_instance(t, self, kind, cls) for cls in classes):
-        return Constant(True)
+    classes = []
+    for cls in classes_of(t, kinds):
+        classes.append(cls)
+        if _is_instance(t, self, kind, cls):
+            return Constant(True)
     if _tells_class(t, self):
         told = t.realize(apply(t, getattr, [self, Constant("__class__")]))
         if isinstance(told, Known) and isinstance(told.value, type) and told.value is not kind:
@@ -100,7 +111,7 @@ def _tells_class(t, value: Variable) -> bool:
     )
 
 
-def _issubclass(t, kind: type, classes: tuple[type, ...]) -> bool:
+def _issubclass(t, kind: type, classes: Iterable[type]) -> bool:
     """`issubclass`, guarded where a class of Python may answer otherwise later."""
     for cls in classes:
         own = _own_check(t, cls, "subclass")
@@ -135,9 +146,13 @@ def _ask_subclass(t, kind: type, cls: type) -> bool:
 def _is_instance(t, self: Variable, kind: type, cls: type) -> bool:
     if kind is cls:
         return True
+    if isinstance(self, TensorVariable):
+        return isinstance(self.fake, cls) or issubclass(kind, cls)
     own = _own_check(t, cls, "instance")
     if own is not None:
         return truth(t, call(t, own, [self]))
+    if isinstance(self, Known):
+        return isinstance(self.value, cls)
     metaclass = type(cls)
     checker = metaclass.__instancecheck__
     if checker is type.__instancecheck__ or checker is abc.ABCMeta.__instancecheck__:
