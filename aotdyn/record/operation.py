@@ -334,8 +334,11 @@ def goes_to_graph(t, operation: Any, args: list[Variable], kwargs: dict) -> bool
     if tensors:
         return is_graph_operation(operation)
     if symbols and operation in SYMBOLIC:
-        # What Python says of a number and something else names their types.
-        return operation in (operator.eq, operator.ne) or all(map(_is_number, args))
+        # What Python says of a number and something else names their types; to a symbol no complex
+        # number is equal.
+        told = any(isinstance(arg, Constant) and arg.type is complex for arg in args)
+        by_value = operation in (operator.eq, operator.ne) and not told
+        return by_value or all(map(_is_number, args))
     return is_factory(operation)
 
 

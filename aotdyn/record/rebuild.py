@@ -335,9 +335,12 @@ def _method(w: BodyWriter, v: MethodVariable) -> str:
             holder = w.ref(w.t.references.to(function.value.__objclass__))
             return w.bind("method", f"{holder}.__dict__[{name!r}].__get__(None, {self_})")
         held = inspect.getattr_static(v.self_.type, name, None)
-        if held is not function.value and hasattr(function.value, "__get__"):
-            # Reached past what the type defines, by `super()` or by name.
-            return w.bind("method", f"{w.value(function)}.__get__({self_})")
+        if held is not function.value:
+            # Reached past what the type defines, by `super()` or by name; or bound by hand.
+            if hasattr(function.value, "__get__"):
+                return w.bind("method", f"{w.value(function)}.__get__({self_})")
+            made = w.ref(Import("types", "MethodType"))
+            return w.bind("method", f"{made}({w.value(function)}, {self_})")
         owner = f"({self_})" if self_[:1].isdigit() else self_
         return w.bind("method", f"{owner}.{name}")
     return w.bind("method", f"{w.ref(Import('types', 'MethodType'))}({w.value(function)}, {self_})")

@@ -3,6 +3,7 @@
 import collections
 import functools
 import operator
+import types
 
 import torch
 
@@ -817,6 +818,84 @@ def p_locals_shows_what_cells_hold(x):
         return found
 
     return inner(4), sorted(locals()), x + 1
+
+
+class EqualsAll:
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+
+class Holder:
+    def method(self):
+        """Has attributes on its function."""
+
+
+def three():
+    return 3
+
+
+def known_attributes(x, function, holder):
+    function.known = 7
+    found = ["known" in dir(function), "method" in dir(holder.method)]
+    holder.named = types.MethodType(id, holder)
+    return found, holder.named() == id(holder), holder.named.__self__ is holder, x
+
+
+@program(breaks=None)
+def p_attributes_that_mean_something(x):
+    def other():
+        return x
+
+    def made():
+        pass
+
+    found = [made()]
+    try:
+        made.__code__ = other.__code__
+    except ValueError as error:
+        found.append(str(error))
+    values = {
+        "__name__": 3, "__qualname__": None, "__closure__": (), "__globals__": {}, "__dict__": 7,
+        "__annotations__": 4, "__doc__": 3, "__module__": 4, "__code__": 3, "own": 5,
+    }  # fmt: skip
+    for name, value in values.items():
+        try:
+            setattr(made, name, value)
+            found.append(getattr(made, name))
+        except (TypeError, AttributeError) as error:
+            found.append(str(error))
+    made.__code__ = three.__code__
+    made.__dict__ = {"given": 1}
+    return found, made(), made.given
+
+
+@program(breaks=None)
+def p_dir_and_methods_bound_by_hand(x):
+    def function():
+        pass
+
+    return known_attributes(x, function, Holder())
+
+
+@program()
+def p_functions_and_cells_are_compared(x):
+    def cell(*values):
+        def inner():
+            return a
+
+        if values:
+            (a,) = values
+        return inner.__closure__[0]
+
+    anything = EqualsAll()
+    functions = (three == anything, anything == three, three != anything, three in [anything],
+                 Holder().method == anything, three == 1, three == three)  # fmt: skip
+    cells = (cell() == cell(), cell() < cell(3), cell(3) < cell(), cell(2) < cell(3),
+             cell(2) == cell(2), cell(1) == 1, cell() != cell())  # fmt: skip
+    return functions, cells, x
 
 
 test_agrees = program.test()

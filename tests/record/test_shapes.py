@@ -368,3 +368,10 @@ def test_any_history_of_shapes_strides_and_ints(history):
         x = (x, x.transpose(0, -1), x[..., ::2], x[1:])[how]
         args = (x if x.dim() <= 2 else x.flatten(1), x.flatten(), n)
         assert_agree(perform(fn, args, {}), perform(made, args, {}))
+
+
+def test_a_symbol_may_equal_a_complex_number(agree):
+    def program(x, n):
+        return x + (n == 7 + 0j), n != 1 + 0j, 7 + 0j == n
+
+    agree(program, *((torch.ones(2), n) for n in (7, 8, 9)), dynamic=True)

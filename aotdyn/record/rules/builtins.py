@@ -477,9 +477,11 @@ def _equality(operation, wanted: bool):
             return t.wrap_result(operation(self.value, other.value))
         return NotImplemented if may_compare(t, other) else Constant(not wanted)
 
-    @rule(operation, FunctionVariable, MethodVariable, CellVariable)
+    @rule(operation, FunctionVariable, MethodVariable)
     def equal_callable(t, self, other):
         other = t.realize(other)
+        if may_compare(t, other):
+            return NotImplemented
         same = identical(t, self, other)
         if isinstance(self, MethodVariable) and isinstance(other, MethodVariable):
             same = identical(t, self.self_, other.self_) and identical(

@@ -13,8 +13,10 @@ from ..body import BodyWriter, rebuilds
 from ..folding import plain
 from ..members import no_attribute
 from ..operation import apply, call
+from ..own_operators import may_compare
 from ..polyfills import caches
 from ..signals import GraphBreak, NotConstant, Raised
+from ..special_methods import COMPARISONS
 from ..variables import (
     CellVariable,
     Constant,
@@ -49,6 +51,23 @@ def cell_setattr(t, self, name, value):
         return NotImplemented
     t.effects.set_cell(self, value)
     return NONE
+
+
+def _compare_cells(operation) -> None:
+    @rule(operation, CellVariable)
+    def compare(t, self, other):
+        """By what they hold; an empty one comes first."""
+        other = t.realize(other)
+        if not isinstance(other, CellVariable):
+            told = operation in (operator.eq, operator.ne) and not may_compare(t, other)
+            return Constant(operation is operator.ne) if told else NotImplemented
+        if self.content is None or other.content is None:
+            return Constant(operation(self.content is not None, other.content is not None))
+        return apply(t, operation, [self.content, other.content])
+
+
+for _operation in COMPARISONS:
+    _compare_cells(_operation)
 
 
 @rule(types.MethodType)
@@ -136,11 +155,23 @@ def function_setattr(t, self, name, value):
     if self.live is not None:
         raise GraphBreak("mutation", f"an attribute of the function {self.qualname}")
     key = t.constant(name)
+    value = t.realize(value)
     if key in ("__defaults__", "__kwdefaults__"):
-        _set_defaults(t, self, key, t.realize(value))
+        _set_defaults(t, self, key, value)
+    elif _has_meaning(key, value):
+        raise GraphBreak("mutation", f"{self.qualname}.{key}")
     else:
         t.effects.set_function_attribute(self, key, value)
     return Constant(None)
+
+
+def _has_meaning(key: str, value: Variable) -> bool:
+    """Whether setting an attribute of a function does more than to keep a value, or is refused."""
+    if key in ("__name__", "__qualname__"):
+        return value.type is not str
+    if key == "__annotations__":
+        return value.type is not dict
+    return key not in ("__doc__", "__module__") and hasattr(types.FunctionType, key)
 
 
 def _set_defaults(t, self: FunctionVariable, key: str, value: Variable) -> None:

@@ -15,9 +15,11 @@ from ..signals import GraphBreak
 from ..variables import (
     Constant,
     DictVariable,
+    FunctionVariable,
     InstanceDict,
     Known,
     MappingObject,
+    MethodVariable,
     ObjectVariable,
     Opaque,
     ProxyVariable,
@@ -130,6 +132,8 @@ def dir_(t, self=None):
             listed = call_method(t, self, "__dir__", on_class=True)
             return apply(t, sorted, [listed])
         return NotImplemented
+    if isinstance(self, FunctionVariable | MethodVariable):
+        return NotImplemented  # a function has attributes of its own, a method has its function's
     if not isinstance(self, ObjectVariable):
         return _sorted(t, _names(t, self.type))
     told = t.realize(apply(t, getattr, [self, Constant("__class__")]))
