@@ -6,6 +6,8 @@ with plain Python. Slow, so a command and no test:
 
 DIR holds `models.py`, which defines REG[name] with `make_model()` and `make_inputs(batch, seq)`.
 --in-place: every call is of the same objects, so that what guards remember of them counts.
+Models that ask whether they are compiled and then compute by another algorithm, as mamba does, give
+other last bits whatever is changed, and cannot be judged.
 """
 
 import argparse

@@ -7,7 +7,9 @@ what was traced before with plain Python. Slow, so a command and no test:
 --in-place: every call is of the same objects, so that what guards remember of them counts.
 TABLE: a module of tests/record that fills a table of programs, all of them by default. Some of what
 it prints is no fault of the tracer: where a program changes what was changed before it ends, where
-the library keeps an answer of its own, where two objects tell their addresses.
+the library keeps an answer of its own (the implementation that single dispatch has found before,
+the `__slotnames__` of a class, what is inside the aliases of `typing`), where two objects tell
+their addresses, where an iterator that has ended is copied as one of another type.
 """
 
 import argparse

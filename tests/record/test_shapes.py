@@ -325,6 +325,30 @@ def test_never_dynamic():
     assert len(traced(small_or_large, *calls, dynamic=False)) == 3
 
 
+def test_a_size_of_one_has_a_variant_of_its_own_even_where_it_is_marked():
+    calls = [marked(aotdyn.mark_dynamic, n, 0) for n in (1, 6, 7, 1)]
+    assert len(traced(lambda x: x * x.shape[0], *calls)) == 2
+
+
+def with_pieces(x, y):
+    n = x.shape[0]
+    aotdyn.graph_break()
+    z = x.sum() * n + y.shape[0]
+    aotdyn.graph_break()
+    return z * n if n > 5 else z
+
+
+def test_sizes_are_symbols_in_all_pieces_of_a_broken_frame():
+    settings = Settings("eager")
+    made = compiled(with_pieces, settings)
+    for n in (6, 7, 8, 9, 64, 65):
+        args = torch.ones(n), torch.ones(n)
+        assert_agree(perform(with_pieces, args, {}), perform(made, args, {}))
+    pieces = [entry for entry in settings.entries() if entry.linked]
+    assert len(pieces) == 3
+    assert [len(entry.linked) for entry in pieces] == [1, 1, 1]
+
+
 # -- indices, strides ------------------------------------------------------------
 
 
