@@ -455,4 +455,14 @@ def p_numbers_too_long_to_be_written(x, given, table):
     return number, number == given * 2, table[given], 1 << 20000 in {1 << 20000, given}, x
 
 
+@program(breaks=None)
+def p_percent_of_a_tensor(x):
+    found = ["%s" % x, "a%sb%%" % x.sum(), "%5.1f|" % x.sum(), "%s" % (x,)]
+    try:
+        b"%s" % x
+    except TypeError as error:
+        found.append(str(error))
+    return found, x + 1
+
+
 test_agrees = program.test()

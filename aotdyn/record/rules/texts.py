@@ -322,10 +322,12 @@ _PLACE = re.compile(r"%(\((?P<key>[^)]*)\))?[-+ #0]*(?P<width>\*|\d*)(\.(?P<digi
 @rule(operator.mod, Constant)
 def percent(t, self, values):
     """`text % values` where some are no plain constants: each becomes one as its place asks."""
-    if self.type is not str:
+    if self.type not in (str, bytes):
         return NotImplemented
     values = realized(t, values)
-    if isinstance(values, TensorVariable) or _are_plain(t, [values]):
+    if isinstance(values, TensorVariable):
+        raise GraphBreak("tensor_value", "the text of a tensor")
+    if self.type is bytes or _are_plain(t, [values]):
         return NotImplemented
     places = [place for place in _PLACE.finditer(self.value) if place["kind"] != "%"]
     named = any(place["key"] is not None for place in places)
