@@ -74,6 +74,22 @@ class Namespaces:
             return
         self.t.effects.set_global(frame.globals, self._source(frame), name, value)
 
+    def store_attribute(self, module: Known, name: str, value: Variable) -> None:
+        """Sets an attribute of a module, which is a global variable of its functions.
+
+        Raises GraphBreak for modules of Python and torch: what they do depends on them.
+        """
+        root = str(module.value.__name__).partition(".")[0]
+        of_others = root in ("torch", "builtins") or root in sys.stdlib_module_names
+        if of_others or name.startswith("__") or self.t.references_to(module.value) is None:
+            raise GraphBreak("mutation", f"{name!r} of {module.describe()}")
+        mapping = self._in_use(vars(module.value))
+        if mapping is not None:
+            self.t.effects.set_item(mapping, name, Constant(name), value)
+            return
+        source = Attribute(Bound(self.t.references.to(module.value)), "__dict__")
+        self.t.effects.set_global(vars(module.value), source, name, value)
+
     def as_dict(self, frame: Frame) -> Variable:
         """`globals()`: from here on the names are looked up in the dict that it gives."""
         if any(key[0] == id(frame.globals) for key in self.t.effects.globals):

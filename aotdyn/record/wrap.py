@@ -251,6 +251,8 @@ def _dict(t, value: dict, source: Source) -> Variable:
     if own != source:
         t.guard("SAME", source, own)
         return InstanceDict(owner)
+    if t.effects.globals and any(key[0] == id(value) for key in t.effects.globals):
+        raise GraphBreak("mutation", "the names of a module are looked at after one was set")
     t.guard("TYPE", source, Import("builtins", "dict"))
     variable = DictVariable({}, source, value)
     t.remember(value, variable)

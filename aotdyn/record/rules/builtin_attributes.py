@@ -133,6 +133,9 @@ def _of_module(t, self: Known, name: str) -> Variable | None:
     if isinstance(held, DictVariable):
         # The program has got hold of it, and may have changed it.
         return dict_item(t, held, name)
+    stored = t.effects.globals.get((id(names), name))
+    if stored is not None:
+        return stored[2]
     source = Attribute(self.source or Bound(t.references.to(self.value)), "__dict__")
     return t.lazy(names[name], Item(source, name)) if name in names else None
 

@@ -378,6 +378,9 @@ def _require_plain(t, cls: Any, name: str) -> None:
 def set_member(t, self, name, value):
     key = t.constant(name)
     made = _made(t, self)
+    if type(self.value) is types.ModuleType and self.value is not builtins:
+        t.namespaces.store_attribute(self, key, t.realize(value))
+        return NONE
     if made is None:
         _require_plain(t, self.value, key)
         t.effects.set_member(self.value, key, t.realize(value))
