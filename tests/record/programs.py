@@ -11,19 +11,22 @@ import aotdyn
 class Programs:
     """A table of small programs, filled by its decorator.
 
-    A row has the program's calls (one with a tensor of three where none are given) and how many
-    graph breaks it may have, None for any.
+    A row has the program's calls (one with a tensor of three where none are given), how many
+    graph breaks it has, and how many graphs; None for any.
     """
 
     def __init__(self):
         self.rows: list = []
 
-    def __call__(self, *calls: tuple, breaks: int | None = 0) -> Callable:
+    def __call__(
+        self, *calls: tuple, breaks: int | None = 0, graphs: int | None = None
+    ) -> Callable:
         """Adds the decorated function to the table."""
 
         def add(function: Callable) -> Callable:
             row = calls or ((torch.arange(3.0) + 1,),)
-            self.rows.append(pytest.param(function, row, breaks, id=function.__name__[2:]))
+            name = function.__name__[2:]
+            self.rows.append(pytest.param(function, row, breaks, graphs, id=name))
             return function
 
         return add
@@ -31,9 +34,9 @@ class Programs:
     def test(self) -> Callable:
         """The test of the table."""
 
-        @pytest.mark.parametrize(("function", "calls", "breaks"), self.rows)
-        def test_agrees(agree, function, calls, breaks):
-            agree(function, *calls, breaks=breaks)
+        @pytest.mark.parametrize(("function", "calls", "breaks", "graphs"), self.rows)
+        def test_agrees(agree, function, calls, breaks, graphs):
+            agree(function, *calls, breaks=breaks, graphs=graphs)
 
         return test_agrees
 
