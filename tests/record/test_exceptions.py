@@ -873,4 +873,18 @@ def p_the_text_of_a_syntax_error(x):
     return told, x
 
 
+@program(breaks=None)
+def p_the_value_of_a_stop_is_set(x):
+    stop = StopIteration("spam")
+    found = [stop.value]
+    stop.value = "eggs"
+    try:
+        len(range(10**100))
+    except OverflowError as error:
+        found.append(str(error))
+    missing = ImportError("spam", name="n")
+    missing.msg = "eggs"
+    return found, stop.value, str(stop), stop.args, str(missing), missing.name, x
+
+
 test_agrees = program.test()

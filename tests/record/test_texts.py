@@ -465,4 +465,9 @@ def p_percent_of_a_tensor(x):
     return found, x + 1
 
 
+@program(*((torch.ones(2), text) for text in ("\u0374", "a", "\u00e9\n", "\u0374b")), breaks=None)
+def p_texts_that_differ_in_ascii(x, text):
+    return f"{text!a}", f"{text!r}", "%a" % text, ascii(text), "{!a}".format(text), x
+
+
 test_agrees = program.test()

@@ -7,7 +7,7 @@ from typing import Any
 from ...package.source import Attribute
 from ..attributes import generic_setattr, object_getattr
 from ..invoke import CONSTRUCTORS, initialize
-from ..members import lookup
+from ..members import C_MEMBERS, lookup
 from ..operation import apply, call
 from ..signals import GraphBreak
 from ..variables import (
@@ -94,7 +94,7 @@ def exception_getattr(t, self, name, default=None):
         return self.cause or Constant(None)
     if key == "__context__":
         return self.context or Constant(None)
-    if key == "value" and issubclass(self.cls, StopIteration):
+    if key == "value" and issubclass(self.cls, StopIteration) and key not in self.attributes:
         args = t.realize(self.args).items
         return args[0] if args else Constant(None)
     return object_getattr(t, self, name, default)
@@ -159,6 +159,10 @@ def add_note(t, self, note):
     return NONE
 
 
+# Their text is not that of their arguments alone.
+_TELLS_MEMBERS = (ImportError, OSError, SyntaxError, UnicodeError)
+
+
 def _text(function: Any, method: str, plain_text: Any) -> None:
     @rule(function, ExceptionVariable)
     def text(t, self):
@@ -170,6 +174,11 @@ def _text(function: Any, method: str, plain_text: Any) -> None:
             raise GraphBreak("builtin_call", f"the text of a {self.cls.__qualname__}")
         if held in (getattr(BaseException, method), KeyError.__str__):
             return plain_text(t, self)
+        if issubclass(self.cls, _TELLS_MEMBERS) and any(
+            isinstance(lookup(t, self.cls, name)[0], C_MEMBERS) for name in self.attributes
+        ):
+            # Its text is made of what the program has set, too.
+            raise GraphBreak("builtin_call", f"the text of a {self.cls.__qualname__}")
         items = t.realize(self.args).items
         try:
             values = [t.constant(item) for item in items]

@@ -94,9 +94,14 @@ def str_text(t, self):
     return self if isinstance(self, TextVariable) else NotImplemented
 
 
-@rule((repr, ascii), TextVariable)
-def repr_text(t, self):
-    return late(t, repr, self)
+def _quoted(function: Callable) -> None:
+    @rule(function, TextVariable)
+    def quoted(t, self):
+        return late(t, function, self)
+
+
+_quoted(repr)
+_quoted(ascii)
 
 
 @rule(operator.add, TextVariable, Varying)

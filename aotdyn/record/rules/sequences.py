@@ -39,7 +39,10 @@ def length(t, self):
 
 @rule(len, RangeVariable)
 def range_length(t, self):
-    return Constant(len(self.value))
+    try:
+        return Constant(len(self.value))
+    except OverflowError as error:
+        t.raise_exception(OverflowError, *error.args)
 
 
 def _index(t, self: Variable, key: Variable):
