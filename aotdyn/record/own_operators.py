@@ -62,6 +62,9 @@ def rely_on_members(t, operation: Any, values: list[Any]) -> None:
     """Members of enums have operators of Python's, which the program can replace; they look at the
     member's name and value, which it can change."""
     names = methods_of(operation) or INPLACE_METHODS.get(operation, ())[:1]
+    if operation is format:
+        # That of enums asks for the text.
+        names = (*names, "__str__")
     members = [value for value in values if isinstance(value, enum.Enum)]
     for kind, name in {(type(value), name): None for value in members for name in names}:
         method = getattr(kind, name, None)

@@ -656,6 +656,31 @@ def p_keys_in_one_place_that_compare_otherwise_later(log):
     return found
 
 
+class NothingIn(dict):
+    def __contains__(self, key):
+        return False
+
+
+class AlwaysFive(dict):
+    def get(self, key, default=None):
+        return 5
+
+
+@program(
+    *[(torch.ones(2), made) for made in (NothingIn(a=1), AlwaysFive(a=1), AlwaysFive(b=1),
+                                         collections.OrderedDict(a=3, b=4), {"a": 2}, NothingIn())],
+    breaks=None,  # one raises
+)  # fmt: skip
+def p_patterns_ask_the_get_of_mappings(x, given):
+    match given:
+        case {"a": found, "b": other}:
+            return x, found, other
+        case {"a": found, **rest}:
+            return x, found, rest
+        case {}:
+            return x
+
+
 class AnyMapping:
     def __init__(self, **items):
         self.items = items

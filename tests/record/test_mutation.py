@@ -1951,6 +1951,13 @@ def identity_with_a_constant(mp):
 
 
 @case
+def text_of_an_enum_in_a_format(mp):
+    yield (lambda x: (x, f"{Mode.FAST}")), (X,)
+    mp.setattr(Mode, "__str__", lambda self: "told", raising=False)
+    yield
+
+
+@case
 def members_of_an_enum_that_are_not_there(mp):
     yield (lambda x: (x, len(Mode), list(Mode))), (X,)
     mp.delitem(Mode._member_map_, "SLOW")

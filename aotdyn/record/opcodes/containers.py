@@ -7,6 +7,7 @@ from typing import Any
 from ..iteration import iterate
 from ..keys import key_of
 from ..operation import apply, call_method, truth
+from ..polyfills.matching import keys_of
 from ..signals import Raised
 from ..variables import (
     Constant,
@@ -183,14 +184,20 @@ def MATCH_KEYS(t, frame, ins):
     subject, keys = frame.stack[-2:]
     values: list[Variable] = []
     wanted = t.realize(keys).items
+    by_get = not isinstance(t.realize(subject), DictVariable)
     for place, key in enumerate(wanted):
         if any(truth(t, apply(t, operator.eq, [key, other])) for other in wanted[:place]):
             told = t.constant(apply(t, repr, [key]))
             t.raise_exception(ValueError, f"mapping pattern checks duplicate key ({told})")
+        if by_get:
+            continue
         if not apply(t, operator.contains, [subject, key]).constant():
             frame.push(Constant(None))
             return
         values.append(apply(t, operator.getitem, [subject, key]))
+    if by_get and wanted:
+        frame.push(t.inline_live(keys_of, [subject, keys], {}))
+        return
     frame.push(t.new(TupleVariable(values)))
 
 
