@@ -3,6 +3,7 @@
 import builtins
 import collections.abc
 import enum
+import functools
 import string
 import types
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, UserString
@@ -605,6 +606,18 @@ def p_dicts_of_modules_are_written_to(x):
         return found, hasattr(string, "added"), x
     finally:
         names["digits"], builtin["print"] = digits, shown
+
+
+@program(breaks=None)
+def p_keywords_of_any_name(x):
+    plain = dict(self=1, other=2, t=3, function=4)
+    plain.update(other=5, self=6, t=7)
+    ordered = collections.OrderedDict(self=1, other=2, t=3)
+    ordered.update(other={}, self=6)
+    default = collections.defaultdict(int, factory=1, self=2, t=4)
+    space = types.SimpleNamespace(self=1, t=2)
+    partial = functools.partial(dict, t=1, function=2, self=3)
+    return plain, ordered, default, vars(space), partial(), partial(other=5), x
 
 
 class LikeText:

@@ -55,7 +55,7 @@ def wrap_partial(t, value: functools.partial, source) -> Variable:
 
 
 @rule(functools.partial)
-def make_partial(t, function, *args, **kwargs):
+def make_partial(t, function, /, *args, **kwargs):
     function = t.realize(function)
     if type(function) is PartialVariable:
         args = (*function.args, *args)

@@ -41,7 +41,7 @@ def _delegate(name: str) -> None:
     plain = getattr(dict, name)
 
     @rule(methods(name), MappingObject)
-    def delegated(t, self, *args, **kwargs):
+    def delegated(t, self, /, *args, **kwargs):
         return apply(t, plain, [self.contents, *args], kwargs)
 
 
@@ -55,7 +55,7 @@ def _delegate_unless_overridden(name: str) -> None:
     plain = getattr(dict, name)
 
     @rule(methods(name), MappingObject)
-    def delegated(t, self, *args, **kwargs):
+    def delegated(t, self, /, *args, **kwargs):
         if issubclass(self.cls, collections.OrderedDict) and overrides(
             self.cls, "__getitem__", "__setitem__", "__delitem__", "__contains__"
         ):
@@ -95,12 +95,12 @@ def missing(t, self, key):
 
 
 @rule((dict.update, dict.__init__), MappingObject)
-def update(t, self, *others, **kwargs):
+def update(t, self, /, *others, **kwargs):
     return apply(t, dict.update, [self.contents, *others], kwargs)
 
 
 @rule((collections.OrderedDict.update, collections.OrderedDict.__init__), MappingObject)
-def update_ordered(t, self, other=None, **kwargs):
+def update_ordered(t, self, other=None, /, **kwargs):
     """C goes through `self[key] = value`."""
     for key, value in () if other is None else pairs_of(t, t.realize(other)):
         apply(t, operator.setitem, [self, key, value])
@@ -110,7 +110,7 @@ def update_ordered(t, self, other=None, **kwargs):
 
 
 @rule(collections.defaultdict.__init__, MappingObject)
-def init_default(t, self, factory=NONE, *others, **kwargs):
+def init_default(t, self, factory=NONE, /, *others, **kwargs):
     t.effects.set_attribute(self, "default_factory", t.realize(factory))
     return apply(t, dict.update, [self.contents, *others], kwargs)
 

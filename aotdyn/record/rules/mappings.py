@@ -140,7 +140,7 @@ def copy(t, self):
 
 
 @rule(dict.update, DictVariable)
-def update(t, self, other=None, **kwargs):
+def update(t, self, other=None, /, **kwargs):
     if other is not None:
         for key, value in pairs_of(t, t.realize(other)):
             setitem(t, self, key, value)
@@ -203,7 +203,7 @@ def or_(t, self, other):
 
 
 @rule(dict)
-def make_dict(t, self=None, **kwargs):
+def make_dict(t, self=None, /, **kwargs):
     result = t.new(DictVariable())
     update(t, result, self, **kwargs)
     return result

@@ -31,7 +31,7 @@ def make_namespace(t, **kwargs):
 
 
 @rule(types.SimpleNamespace.__init__, ObjectVariable)
-def init_namespace(t, self, **kwargs):
+def init_namespace(t, self, /, **kwargs):
     for name, value in kwargs.items():
         generic_setattr(t, self, name, value)
     return NONE

@@ -27,25 +27,31 @@ class Rule:
     is the rule that is tried then, None where there is no other.
     """
 
-    __slots__ = ("function", "signature", "least", "most", "after")
+    __slots__ = ("function", "signature", "least", "most", "after", "hidden")
 
     def __init__(self, function: Callable):
         self.function = function
         self.signature = inspect.signature(function)
         parameters = list(self.signature.parameters.values())[1:]
-        positional = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        positional = [p for p in parameters if p.kind in kinds]
         self.least = sum(p.default is p.empty for p in positional)
         self.most: float = len(positional)
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
             self.most = float("inf")
         self.after: Rule | None = None
+        # Names that a keyword may have, too, where any is taken; `bind` refuses those.
+        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        only = [p.name for p in self.signature.parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        self.hidden = frozenset(only if takes_any else ())
 
     def misfit(self, args: list[Variable], kwargs: dict[str, Variable]) -> str:
         """Why the rule does not take these arguments, "" if it does."""
         if not kwargs and self.least <= len(args) <= self.most:
             return ""
         try:
-            self.signature.bind(None, *args, **kwargs)
+            named = {name: value for name, value in kwargs.items() if name not in self.hidden}
+            self.signature.bind(None, *args, **named)
         except TypeError as error:
             return str(error)
         return ""
