@@ -46,7 +46,7 @@ def _alarm(signum, frame):
 
 def check(row, sample: int, limit: int, in_place: bool) -> tuple[int, list[str]]:
     """How many changes were made to what a program reaches, and those not noticed."""
-    function, calls, _ = row.values
+    function, calls, *_ = row.values
     args = copy.deepcopy(list(calls[0]))
     torch.manual_seed(0)
     random.seed(0)
