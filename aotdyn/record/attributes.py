@@ -9,7 +9,9 @@ from collections import OrderedDict, defaultdict
 from typing import Any
 
 import torch
+from torch.nn.modules import module as torch_module
 
+from ..package.reference import Import
 from ..package.replaced import is_foreign
 from ..package.source import Attribute, Bound, Item, OwnDict, Source, instance_item
 from .invoke import allocate
@@ -344,6 +346,13 @@ def set_own(t, self: ObjectVariable, name: str, value: Variable) -> None:
     t.effects.set_attribute(self, name, value)
 
 
+# Called wherever a module gets a part, were it the one that it has.
+_REGISTRATION_HOOKS = (
+    "_global_buffer_registration_hooks", "_global_module_registration_hooks",
+    "_global_parameter_registration_hooks",
+)  # fmt: skip
+
+
 def _module_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None:
     """`nn.Module.__setattr__` for plain attributes and buffers; parameters and modules are not
     registered in a graph."""
@@ -353,6 +362,12 @@ def _module_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None
         apply(t, operator.setitem, [registries["_modules"], Constant(name), value])
         return
     if issubclass(kind, torch.nn.Parameter | torch.nn.Module | torch.nn.Buffer):
+        held = [dict_item(t, registries[registry], name) for registry in REGISTRIES]
+        there = any(each is not None and t.realize(each) is t.realize(value) for each in held)
+        if there and not any(getattr(torch_module, hooks) for hooks in _REGISTRATION_HOOKS):
+            for hooks in _REGISTRATION_HOOKS:
+                t.guard("LENGTH", Attribute(Bound(Import(torch_module.__name__)), hooks), 0)
+            return
         raise GraphBreak("mutation", f"a parameter or module is set as {name!r}")
     for registry, items in registries.items():
         if dict_item(t, items, name) is None:

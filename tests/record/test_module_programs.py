@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch import nn
 
+import aotdyn
+
 
 class Net(nn.Module):
     def __init__(self):
@@ -353,6 +355,60 @@ class Switch(nn.Module):
 
 def test_switch_inside_forward(agree):
     agree(Switch(), (torch.ones(4),))
+
+
+class Routed(nn.Module):
+    """Asks for what is so already, as programs do that keep a part in another precision."""
+
+    def __init__(self, *parts):
+        super().__init__()
+        self.parts = nn.Sequential(*parts)
+
+    def forward(self, x, dtype=torch.float32):
+        self.parts = self.parts.to(dtype)
+        same = self.parts.to(device="cpu", dtype=dtype) is self.parts
+        return self.parts(x.to(dtype)), same, self.parts.to("cpu")(x.to(dtype))
+
+
+def test_moving_a_module_that_is_there(agree):
+    module = Routed(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval()
+    agree(module, (torch.randn(3, 4),), graphs=1, breaks=0)
+
+
+def test_hooks_for_parts_that_are_set_later():
+    module = Routed(nn.Linear(4, 4)).eval()
+    compiled, seen = aotdyn.compile(module, backend="eager"), []
+    compiled(torch.ones(4))
+
+    def note(module, name, part):
+        seen.append(name)
+
+    handle = nn.modules.module.register_module_module_registration_hook(note)
+    try:
+        compiled(torch.ones(4))
+    finally:
+        handle.remove()
+    assert seen == ["parts"]
+
+
+def test_moving_a_module_that_is_not_there():
+    module = Routed(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval()
+    compiled = aotdyn.compile(module, backend="eager")
+    x = torch.randn(3, 4)
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        result = compiled(x, dtype)[0]
+        assert result.dtype == module.parts[0].weight.dtype == dtype
+        assert torch.equal(result, module.parts(x.to(dtype)))
+
+
+def test_moving_a_module_that_moves_in_a_way_of_its_own(agree):
+    class Kept(nn.Linear):
+        def _apply(self, fn, recurse=True):
+            self.asked = getattr(self, "asked", 0) + 1
+            return self
+
+    module = Routed(Kept(4, 4))
+    agree(module, (torch.randn(3, 4),), package=False)
 
 
 class classproperty(property):

@@ -27,3 +27,19 @@ def call_with_hooks(module, forward, pre_hooks, hooks, args, kwargs):
         if changed is not None:
             result = changed
     return result
+
+
+def all_are_there(module, device, dtype):
+    """Whether moving a module changes none of its tensors; None: not asked for."""
+    for tensor in (*module._parameters.values(), *module._buffers.values()):
+        if tensor is None:
+            continue
+        if device is not None and tensor.device != device:
+            return False
+        is_of_reals = tensor.is_floating_point() or tensor.is_complex()
+        if dtype is not None and is_of_reals and tensor.dtype != dtype:
+            return False
+    for child in module._modules.values():
+        if child is not None and not all_are_there(child, device, dtype):
+            return False
+    return True

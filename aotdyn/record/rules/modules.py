@@ -8,8 +8,8 @@ from ...package.source import Item, ValueAt
 from ..attributes import own_dict_source
 from ..invoke import CALL_RULES
 from ..members import static_lookup
-from ..operation import apply, call
-from ..polyfills.modules import call_with_hooks
+from ..operation import apply, call, truth
+from ..polyfills.modules import all_are_there, call_with_hooks
 from ..signals import GraphBreak
 from ..variables import Constant, DictVariable, ObjectVariable, TupleVariable, Variable
 from .table import rule
@@ -102,6 +102,24 @@ def module_call(t, self, *args, **kwargs):
     return call(t, self, list(args), kwargs)
 
 
-@rule((torch.nn.Module.train, torch.nn.Module.eval, torch.nn.Module.to), ObjectVariable)
-def change_module(t, self, *args, **kwargs):
-    raise GraphBreak("mutation", "a module is switched or moved")
+@rule((torch.nn.Module.train, torch.nn.Module.eval), ObjectVariable)
+def switch_module(t, self, *args, **kwargs):
+    raise GraphBreak("mutation", "a module is switched")
+
+
+@rule(torch.nn.Module.to, ObjectVariable)
+def move_module(t, self, *args, **kwargs):
+    """Nothing happens where all its tensors are there already."""
+    values = [t.constant(arg) for arg in args]
+    named = {name: t.constant(arg) for name, arg in kwargs.items()}
+    try:
+        device, dtype, _, layout = torch._C._nn._parse_to(*values, **named)
+    except (RuntimeError, TypeError) as error:
+        raise GraphBreak("bad_arguments", str(error).partition("\n")[0]) from None
+    plain = self.live is not None and layout is None and all(
+        type(module)._apply is torch.nn.Module._apply for module in self.live.modules()
+    )  # fmt: skip
+    where = [Constant(device), Constant(dtype)]
+    if not plain or not truth(t, t.inline_live(all_are_there, [self, *where], {})):
+        raise GraphBreak("mutation", "a module is moved")
+    return self
