@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._device import _device_constructors
 
 from ..package.frozen import plain_text
 from ..package.graph import Graph, GraphInput, Node, Value, torch_names, values_in
@@ -69,6 +70,8 @@ class GraphBuilder:
         self._variables: dict[int, TensorVariable] = {}
         # Whether it matters which kernels attention may take.
         self.attends = False
+        # The devices of `with torch.device(…)`, the innermost last, and the steps that entered.
+        self.devices: list[tuple[torch.device, int]] = []
 
     # -- names -------------------------------------------------------------------------------
 
@@ -183,6 +186,7 @@ class GraphBuilder:
 
         Raises GraphBreak where the result depends on data or the operator fails.
         """
+        kwargs = self._with_device(operation, kwargs)
         try:
             result = self._result(on_fakes or operation, args, kwargs)
         except GraphBreak:
@@ -192,6 +196,24 @@ class GraphBuilder:
             args, kwargs = self.t.specialized(args, kwargs)
             result = self._result(operation, args, kwargs)
         return self._record(operation, args, kwargs, result)
+
+    def _with_device(self, operation: Any, kwargs: dict[str, Variable]) -> dict[str, Variable]:
+        """The arguments of what makes a tensor, on the device that it is to be made on."""
+        if not self.devices or operation not in _device_constructors():
+            return kwargs
+        given = kwargs.get("device")
+        if given is not None and not (isinstance(given, Constant) and given.value is None):
+            return kwargs
+        return {**kwargs, "device": Constant(self.devices[-1][0])}
+
+    def require_left(self, cause: GraphBreak | None) -> None:
+        """Raises GraphBreak where the graph ends within a `with torch.device(…)`, at which it ends
+        then: what is in it runs in a mode. cause: what the graph ends for."""
+        if self.devices:
+            found = cause or GraphBreak("mode", "a device is entered and not left")
+            error = GraphBreak(found.reason, found.detail, self.devices[0][1])
+            error.places = found.places
+            raise error
 
     def _result(self, operation: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
         """What an operator gives on fakes."""

@@ -280,6 +280,7 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
         # What is nested too deeply for the tracer may be well within the program's limit.
         return GraphBreak("recursion", frame.code.co_qualname)
     try:
+        t.graph.require_left(cause)
         if cause is None:
             write_return(t, writer, value)
             require_ended(t, writer)

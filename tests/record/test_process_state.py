@@ -1,5 +1,5 @@
 """Programs that read and switch the state of the process: kernels of attention, the default
-dtype."""
+dtype, devices for what is made."""
 
 import pytest
 import torch
@@ -143,3 +143,77 @@ def test_what_depends_on_the_kernels(program, graphs):
     with sdpa_kernel(SDPBackend.MATH):
         compiled(torch.randn(1, 1, 4, 4))
     assert len(seen) == graphs
+
+
+def on_a_device(x):
+    with torch.device("cpu"):
+        made = torch.zeros(2), torch.arange(3.0), torch.tensor([1, 2]), torch.as_tensor(3.0)
+        return made, torch.randn(2) + torch.full((2,), 3.0) * torch.linspace(0, 1, 2), x + 1
+
+
+def on_two_devices(x):
+    with torch.device("meta"):
+        a = torch.zeros(2)
+        with torch.device("cpu"):
+            b = torch.ones(3)
+        c = torch.empty(2, device="cpu").fill_(1)
+        d = torch.rand(2, device=None).device
+    return a.device, b, c, d, x * 2, torch.zeros_like(x), torch.zeros(1)
+
+
+def left_by_an_error(x):
+    try:
+        with torch.device("meta"):
+            torch.zeros(3).view(7)
+    except RuntimeError:
+        return torch.zeros(2) + 1, x * 2
+
+
+def entered_by_hand(x):
+    device = torch.device("meta")
+    device.__enter__()
+    made = torch.zeros(3).device
+    device.__exit__(None, None, None)
+    return made, torch.zeros(3) + x[0, 0, 0, :3]
+
+
+ON_DEVICES = [on_a_device, on_two_devices, left_by_an_error, entered_by_hand]
+
+
+@pytest.mark.parametrize("program", ON_DEVICES, ids=lambda f: f.__name__)
+def test_devices(agree, program):
+    agree(program, (torch.randn(2, 2, 8, 16),), graphs=1, breaks=0)
+
+
+def broken_on_a_device(x):
+    y = x * 2
+    with torch.device("meta"):
+        aotdyn.graph_break()
+        made = torch.zeros(2)
+    return made.device, y + 1, torch.ones(2)
+
+
+def asks_for_the_device(x):
+    with torch.device("meta"):
+        return torch.get_default_device(), x + 1
+
+
+def left_on_a_device(x):
+    torch.device("meta").__enter__()
+    return x + 1, torch.zeros(2).device
+
+
+@pytest.mark.parametrize("program", [broken_on_a_device, asks_for_the_device])
+def test_devices_across_breaks(agree, program):
+    agree(program, (torch.randn(3),))
+
+
+def test_a_device_that_is_not_left():
+    device = torch.device("meta")
+    for function in (left_on_a_device, aotdyn.compile(left_on_a_device, backend="eager")):
+        found, made = function(torch.ones(2))
+        try:
+            assert torch.get_default_device() == made == device
+        finally:
+            device.__exit__(None, None, None)
+        assert torch.equal(found, torch.full((2,), 2.0, device="cpu"))

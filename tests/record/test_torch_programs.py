@@ -290,17 +290,6 @@ def inference_mode(x):
     return y + 0, y.is_inference()
 
 
-def device_context(x):
-    with torch.device("cpu"):
-        return torch.zeros(2) + x.sum()
-
-
-def device_meta(x):
-    with torch.device("meta"):
-        y = torch.zeros(2)
-    return y.device.type, x + 1
-
-
 def vmapped(x):
     return torch.vmap(lambda row: row.sum() * row)(x)
 
@@ -377,8 +366,6 @@ def override(x):
 
 RIGHT = [
     inference_mode,
-    device_context,
-    device_meta,
     vmapped,
     func_grad,
     backward_inside,

@@ -11,7 +11,7 @@ from ..invoke import CALL_RULES, CONSTRUCTORS
 from ..operation import apply, call
 from ..polyfills.contexts import Region
 from ..references import importable
-from ..signals import Raised
+from ..signals import GraphBreak, Raised
 from ..variables import Constant, Known, ObjectVariable, Variable
 from ..wrap import add_predicate, identity
 from .table import rule
@@ -85,9 +85,8 @@ for _function, _value in (
     (torch.jit.is_scripting, False),
     (torch.jit.is_tracing, False),
     (torch._C._get_tracing_state, None),
-    # No mode or transform is active: frames under one are not traced.
+    # No mode or transform is active: frames under one are not traced. But see `count_modes`.
     (torch._C._len_torch_dispatch_stack, 0),
-    (torch._C._len_torch_function_stack, 0),
     (torch._C._is_torch_function_mode_enabled, False),
     (torch._C._functorch.peek_interpreter_stack, None),
     (torch._C._functorch.maybe_current_level, None),
@@ -142,6 +141,31 @@ def device(t, *args, **kwargs):
         return Constant(torch.device(*values, **named))
     except (RuntimeError, TypeError) as error:
         raise Raised(t.exception(type(error), *error.args)) from None
+
+
+@rule(torch.device.__enter__, Constant)
+def enter_device(t, self):
+    """Tensors that are made are made there; known to the tracer only."""
+    t.graph.devices.append((self.value, t.step))
+    t.effects.count += 1
+    return self
+
+
+@rule(torch.device.__exit__, Constant)
+def leave_device(t, self, *error):
+    if not t.graph.devices or t.graph.devices[-1][0] != self.value:
+        raise GraphBreak("mode", "a device is left that was not entered here")
+    t.graph.devices.pop()
+    t.effects.count += 1
+    return Constant(None)
+
+
+@rule(torch._C._len_torch_function_stack)
+def count_modes(t):
+    """Frames under a mode are not traced."""
+    if t.graph.devices:
+        raise GraphBreak("mode", "a program looks for modes")
+    return Constant(0)
 
 
 @rule(torch.broadcast_shapes)
