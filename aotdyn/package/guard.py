@@ -53,9 +53,9 @@ def _is(guard, name, value):
 
 
 def _equal(guard, name, value):
-    """An object that is made anew each time: of the same type and equal."""
-    text, expected = value(guard.source), name(guard.expected)
-    return f"type({text}) is type({expected}) and {text} == {expected}"
+    """An object that is made anew each time: made of the same parts."""
+    alike, expected = name(Runtime("made_alike")), name(guard.expected)
+    return f"{alike}({value(guard.source)}, {expected})"
 
 
 def _equals(guard, name, value):

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import operator
+import re
 import sys
 from collections.abc import Callable
 from types import CodeType
@@ -11,6 +12,7 @@ from typing import Any
 from .errors import PackageError
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import CodeOf, Import, Made
+from .values import same_value
 
 
 def resolve_import(reference: Import) -> Any:
@@ -65,3 +67,25 @@ def resolve_made(reference: Made, resolve: Callable[[Any], Any]) -> Any:
     if maker is None:
         raise PackageError(f"there is no way {reference.how[:40]!r} to make objects")
     return maker(*map(resolve, reference.parts))
+
+
+def made_alike(value: Any, expected: Any) -> bool:
+    """Whether two objects are made of the same parts in the same order. `int | None` equals
+    `None | int`, and `list[1]` equals `list[True]`, but programs can tell them apart.
+
+    No code of the program runs: a class may compare as its metaclass likes.
+    """
+    if value is expected:
+        return True
+    kind = type(value)
+    if kind is not type(expected) or isinstance(value, type):
+        return False
+    if not hasattr(expected, "__args__"):
+        return value == expected if kind is re.Pattern else same_value(value, expected)
+    if any(getattr(value, name, None) is not getattr(expected, name, None) for name in _HEADS):
+        return False
+    parts, due = ((*x.__args__, *getattr(x, "__metadata__", ())) for x in (value, expected))
+    return len(parts) == len(due) and all(map(made_alike, parts, due))
+
+
+_HEADS = ("__origin__", "_name", "__unpacked__")

@@ -86,7 +86,7 @@ def importable(value: Any) -> Import | None:
         return _checked(
             Import("torch", f"ops.{value._qualified_op_name.replace('::', '.')}"), value
         )
-    module = getattr(value, "__module__", None)
+    module = _told(value, "__module__")
     qualname = _name_of(value)
     if isinstance(module, str) and isinstance(qualname, str) and "<" not in qualname:
         module = _PUBLIC.get(module, module)
@@ -126,10 +126,21 @@ def _name_of(value: Any) -> Any:
     """What an object calls itself within its module."""
     of_typing = type(value).__module__ == "typing"
     for attribute in ("__qualname__", "__name__", *(("_name",) if of_typing else ())):
-        name = getattr(value, attribute, None)
+        name = _told(value, attribute)
         if name:
             return name
     return None
+
+
+def _told(value: Any, attribute: str) -> Any:
+    """What an object tells of itself; a class as it is, whatever its metaclass makes of that."""
+    held = vars(type).get(attribute) if isinstance(value, type) else None
+    if held is None:
+        return getattr(value, attribute, None)
+    try:
+        return held.__get__(value)
+    except AttributeError:
+        return None
 
 
 # What `list[int]`, `int | None`, `Optional[int]` and the like are instances of.
@@ -150,7 +161,7 @@ def made_of(value: Any) -> Made | None:
 
 def _named_by_instance(cls: type) -> Made | None:
     """A class of C whose name is that of its only instance: that of `sys.version_info`."""
-    only = Import(cls.__module__, cls.__qualname__)
+    only = Import(_told(cls, "__module__"), _told(cls, "__qualname__"))
     try:
         found = type(resolve_import(only)) is cls and only.module in sys.builtin_module_names
     except PackageError:

@@ -81,11 +81,22 @@ def wrap(t, value: Any, source: Source) -> Variable:
 
 def _is_of_odd_class(value: Any) -> bool:
     """Whether a value is a class without a hash, which tables and comparisons here do not tell
-    apart, or an object of one; or a class that is still being made."""
+    apart, or one that the program names by code of its own, or an object of one; or a class that
+    is still being made."""
     kind = type(value)
-    if issubclass(kind, type) and (kind.__hash__ is None or value.__mro__ is None):
+    if issubclass(kind, type) and (_is_odd(kind) or value.__mro__ is None):
         return True
-    return type(kind).__hash__ is None
+    return _is_odd(type(kind))
+
+
+def _is_odd(metaclass: type) -> bool:
+    if metaclass is type:
+        return False
+    computed = any(
+        isinstance(base.__dict__.get(name), property)
+        for base in metaclass.__mro__ for name in ("__module__", "__qualname__", "__name__")
+    )  # fmt: skip
+    return computed or metaclass.__hash__ is None
 
 
 def varies(t, value: Any, source: Source) -> bool:

@@ -887,4 +887,17 @@ def p_the_value_of_a_stop_is_set(x):
     return found, stop.value, str(stop), stop.args, str(missing), missing.name, x
 
 
+@program(breaks=None)
+def p_ring_of_contexts(x):
+    try:
+        try:
+            raise ValueError(1)
+        except ValueError as first:
+            first.__context__ = first
+            raise TypeError(2)
+    except TypeError as second:
+        inner = second.__context__
+        return type(inner), inner.__context__ is inner, x + 1
+
+
 test_agrees = program.test()

@@ -339,6 +339,48 @@ def p_union_or(x):
     return isinstance(3, U), isinstance(None, U), isinstance(x, U), U == (int | None)
 
 
+X = torch.ones(2)
+
+
+@program((X, int | None), (X, None | int), (X, Union[int, None]), (X, Union[None, int]),
+         (X, list[1]), (X, list[True]))  # fmt: skip
+def p_aliases_that_are_equal(x, alias):
+    return alias.__args__, repr(alias), x + 1
+
+
+class Refuses(type):
+    def __eq__(self, other):
+        raise ZeroDivisionError("compared")
+
+    __hash__ = type.__hash__
+
+
+class Refused(metaclass=Refuses):
+    pass
+
+
+class Nameless(type):
+    @property
+    def __module__(self):
+        raise ZeroDivisionError("asked for its module")
+
+
+@program(breaks=None)
+def p_classes_with_metaclasses_that_raise(x):
+    told = []
+    for make in (
+        lambda: list[int] | list[Refused],
+        lambda: Union[Refused, int],
+        lambda: str | Nameless("TypeVar", (), {})(),
+        lambda: Nameless("C", (), {})() is None,
+    ):
+        try:
+            told.append(make())
+        except (TypeError, ZeroDivisionError) as error:
+            told.append(str(error))
+    return told, x
+
+
 @program()
 def p_union_str(x):
     return str(int | str), repr(list[int]), str(Optional[int]), str(List[int]), repr(Gen[int]), x

@@ -16,7 +16,15 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from aotdyn.package.guard import KINDS, Guard
-from aotdyn.package.reference import ClassFacts, ClassLike, Import, Made, TensorMeta, class_name
+from aotdyn.package.reference import (
+    ClassFacts,
+    ClassLike,
+    Import,
+    Literal,
+    Made,
+    TensorMeta,
+    class_name,
+)
 from aotdyn.package.schema import decode_record, encode_record
 from aotdyn.package.source import (
     Ahead,
@@ -179,6 +187,9 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("IS", V, builtin("len")), [len], [max, None]),
     (Guard("EQUAL", V, Made("item", (builtin("list"), builtin("int")))), [list[int]],
      [list[str], tuple[int], list, None]),
+    (Guard("EQUAL", V, Made("union", (Literal(None), builtin("int")))), [None | int],
+     [int | None, int, None]),
+    (Guard("EQUAL", V, Made("item", (builtin("list"), Literal(1)))), [list[1]], [list[True]]),
     (Guard("EQUALS", V, None), [None], [False, 0, "", ()]),
     (Guard("EQUALS", V, True), [True], [1, 1.0, "True", None, False]),
     (Guard("EQUALS", V, 1), [1], [True, 1.0, 2, None, "1"]),

@@ -44,12 +44,14 @@ def chain(t, value: ExceptionVariable, cause) -> None:
         value.cause = cause
     if t.handled is None or t.handled is value:
         return
-    outer = t.handled
-    while outer.context is not None:
+    outer, seen = t.handled, []
+    # A program may have tied the chain into a ring before.
+    while outer.context is not None and not any(outer is each for each in seen):
         if outer.context is value:
             # The chain must end.
             outer.context = None
             break
+        seen.append(outer)
         outer = outer.context
     value.context = t.handled
 

@@ -37,6 +37,17 @@ def _plain(t, value: Variable) -> Any:
     raise NotConstant(value.describe())
 
 
+def _compared_by_program(value: Any) -> bool:
+    """Whether code of the program compares a class among parts of types, which `typing` and
+    unions do."""
+    if isinstance(value, tuple | list):
+        return any(map(_compared_by_program, value))
+    if isinstance(value, type):
+        metaclass = type(value)
+        return (metaclass.__eq__, metaclass.__hash__) != (type.__eq__, type.__hash__)
+    return isinstance(value, ALIASES) and _compared_by_program(getattr(value, "__args__", ()))
+
+
 # -- making them ------------------------------------------------------------
 
 
@@ -47,7 +58,10 @@ def subscribe(t, self, key):
     if not _makes_alias(t, value):
         return _by_class_getitem(t, self, key)
     try:
-        return typed(t, value[_plain(t, key)])
+        parts = _plain(t, key)
+        if _compared_by_program(parts):
+            raise NotConstant(key.describe())
+        return typed(t, value[parts])
     except NotConstant:
         raise GraphBreak("unknown_operation", f"{self.describe()}[…]") from None
     except (TypeError, SyntaxError) as error:
@@ -98,6 +112,8 @@ def union_reversed(t, self, other):
 
 
 def _union(t, left: Any, right: Variable) -> Variable:
+    if _compared_by_program((left, right.constant())):
+        raise GraphBreak("unknown_operation", f"{right.describe()} in a union")
     try:
         return typed(t, operator.or_(left, right.constant()))
     except TypeError as error:
