@@ -679,4 +679,7 @@ def contents(mapping: dict) -> dict:
     if isinstance(mapping, OrderedDict):
         # Its order is not that of the dict underneath.
         return {key: dict.__getitem__(mapping, key) for key in OrderedDict.__iter__(mapping)}
-    return dict.copy(mapping)
+    if type(mapping).__iter__ is dict.__iter__:
+        return dict.copy(mapping)
+    # With another iterator C's copy calls the `keys` and `__getitem__` of the class.
+    return dict(dict.items(mapping))

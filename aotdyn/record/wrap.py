@@ -6,7 +6,7 @@ import threading
 import types
 import typing
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -454,11 +454,17 @@ def _exception(t, value: BaseException, source: Source) -> Variable:
 def _mapping(t, value: dict, source: Source) -> Variable:
     """An instance of a subclass of dict; what it holds is looked at item by item."""
     cls = type(value)
-    t.guard("TYPE", source, t.references.to(cls))
     read = value
     inner: Source = source
     if any(isinstance(getattr(cls, name, None), types.FunctionType) for name in _DICT_READS):
-        inner, read = Contents(source), contents(value)
+        if _compared_by_program(value) is not None:
+            return opaque(t, value, source)
+        try:
+            inner, read = Contents(source), contents(value)
+        except KeyError:
+            # An OrderedDict that was changed by methods of dict.
+            return opaque(t, value, source)
+    t.guard("TYPE", source, t.references.to(cls))
     variable = MappingObject(cls, DictVariable({}, inner, read), value, source)
     t.remember(value, variable)
     return variable
@@ -583,10 +589,27 @@ def _require_comparable(variable: DictVariable) -> None:
     """Raises GraphBreak for a dict with keys that code of the program compares."""
     if variable.comparable:
         return
-    for kind in set(map(type, variable.live)):
-        if isinstance(kind.__eq__, types.FunctionType):
-            raise GraphBreak("hash", f"a dict with keys of the type {kind.__qualname__}")
+    kind = _compared_by_program(variable.live)
+    if kind is not None:
+        raise GraphBreak("hash", f"a dict with keys of the type {kind.__qualname__}")
     variable.comparable = True
+
+
+# Functions of Python, and the hash of an object is the same each time.
+_STEADY_HASHES = (enum.Enum.__hash__, torch.Tensor.__hash__)
+
+
+def _compared_by_program(mapping: Mapping) -> type | None:
+    """A type of keys in a mapping that code of the program hashes or compares, if there is one."""
+    # An OrderedDict's own iterator looks its keys up, which hashes them.
+    keys = dict.__iter__(mapping) if isinstance(mapping, dict) else mapping
+    for kind in {*map(type, keys)}:
+        by_program = isinstance(kind.__hash__, types.FunctionType)
+        if isinstance(kind.__eq__, types.FunctionType) or (
+            by_program and kind.__hash__ not in _STEADY_HASHES
+        ):
+            return kind
+    return None
 
 
 def dict_item(t, mapping: DictVariable, key: Any) -> Variable | None:
@@ -605,7 +628,7 @@ def complete_dict(t, variable: DictVariable) -> None:
     live, source = variable.live, variable.source
     require_few(len(live))
     _require_comparable(variable)
-    keys = list(live)
+    keys = _keys_in_order(live)
     if not all(_plain_key(key) or t.references_to(key) is not None for key in keys):
         raise GraphBreak("hash", "a dict with keys that have no name in other processes")
     _refuse_varying(t, source, (dict, *keys), "the keys of a dict")
@@ -620,6 +643,18 @@ def complete_dict(t, variable: DictVariable) -> None:
     }
     _replay(variable, known)
     variable.complete = True
+
+
+def _keys_in_order(live: Mapping) -> list:
+    """The keys of a mapping. Raises GraphBreak for an OrderedDict that was changed as a dict: the
+    order that it keeps is of other keys than it holds."""
+    try:
+        keys = list(live)
+    except KeyError:
+        keys = []
+    if len(keys) != len(live):
+        raise GraphBreak("subclass", "an OrderedDict that was changed by methods of dict")
+    return keys
 
 
 def _replay(variable: DictVariable, known: dict) -> None:

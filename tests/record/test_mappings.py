@@ -10,6 +10,7 @@ from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, User
 
 import torch
 
+import aotdyn
 from tests.record.programs import Programs, note
 
 program = Programs()
@@ -368,6 +369,104 @@ def p_od_arg2(x, o):
     del o["b"]
     o["b"] = 6
     return list(o.items())
+
+
+@aotdyn.disable
+def changed_below(cls: type) -> OrderedDict:
+    """An OrderedDict that keeps a place for a key that it does not hold."""
+    o = cls(a=1, b=2)
+    dict.__delitem__(o, "a")
+    return o
+
+
+class Doubled(OrderedDict):
+    def __getitem__(self, key):
+        return 2 * super().__getitem__(key)
+
+
+def raises_key_error(function) -> bool:
+    try:
+        function()
+    except KeyError:
+        return True
+    return False
+
+
+@program((OrderedDict,), (Doubled,), breaks=None)
+def p_an_ordered_dict_that_came_in_changed_as_a_dict(cls):
+    o = changed_below(cls)
+    return raises_key_error(lambda: list(o)), raises_key_error(o.copy), len(o), o.get("b")
+
+
+@program(breaks=None)
+def p_ordered_dicts_are_changed_as_dicts(x):
+    fewer, popped, cleared, more = (OrderedDict(a=1, b=2) for _ in range(4))
+    dict.__delitem__(fewer, "a")
+    dict.popitem(popped)
+    dict.clear(cleared)
+    dict.update(more, c=3)
+    dict.__setitem__(more, "d", 4)
+    dict.setdefault(more, "e", 5)
+    return (
+        [raises_key_error(lambda o=o: list(o.items())) for o in (fewer, popped, cleared, more)],
+        raises_key_error(lambda: fewer.pop("a")),
+        raises_key_error(lambda: dict.pop(more, "f")),
+        list(more), len(more), list(cleared), len(cleared), x,
+    )  # fmt: skip
+
+
+@program(breaks=None)
+def p_ordered_dicts_are_compared_as_dicts(x):
+    a, b = OrderedDict(a=1, b=2), OrderedDict(b=2, a=1)
+    return a == b, dict.__eq__(a, b), a != b, dict.__ne__(a, b), type(dict.copy(a)), x
+
+
+class Counted(dict):
+    """Notes what is read, and goes through its keys from the end."""
+
+    def __init__(self, **items):
+        super().__init__(**items)
+        self.reads = []
+
+    def __getitem__(self, key):
+        self.reads.append(key)
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        return reversed(list(dict.keys(self)))
+
+
+@program((torch.ones(2), Counted(a=1, b=2)))
+def p_a_dict_that_counts_what_is_read(x, d):
+    return list(d), d["a"], list(d.reads), len(d), list(dict.items(d)), x
+
+
+class Numbered:
+    """Equal only to itself, with a hash that may change."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return self.number
+
+
+@aotdyn.disable
+def renumbered(cls: type) -> dict:
+    key = Numbered(1)
+    made = cls([(key, 5)])
+    key.number = 2
+    return made
+
+
+@program((dict,), (OrderedDict,), (Doubled,), breaks=None)
+def p_keys_whose_hash_has_changed(cls):
+    d = renumbered(cls)
+    return (
+        len(d),
+        raises_key_error(lambda: list(d.values())),
+        raises_key_error(lambda: d[list(dict.keys(d))[0]]),
+    )
 
 
 @program()

@@ -2,7 +2,9 @@
 implementation does, overridden methods of Python included where C calls them."""
 
 import collections
+import functools
 import operator
+from collections.abc import Callable
 
 from ..invoke import allocate
 from ..iteration import iterate
@@ -31,6 +33,32 @@ def methods(name: str) -> tuple:
     return tuple({vars(base)[name]: None for base in _BASES if name in vars(base)})
 
 
+def _rule_of(name: str) -> Callable[[Callable], Callable]:
+    """Registers a rule for the C methods of that name."""
+
+    def register(function: Callable) -> Callable:
+        own, plain = vars(collections.OrderedDict).get(name), getattr(dict, name)
+        if own is None:
+            return rule(methods(name), MappingObject)(function)
+        rule(tuple(each for each in methods(name) if each is not plain), MappingObject)(function)
+
+        @rule(plain, MappingObject)
+        @functools.wraps(function)
+        def of_dict(t, self, /, *args, **kwargs):
+            _refuse_below_order(self, name)
+            return function(t, self, *args, **kwargs)
+
+        return function
+
+    return register
+
+
+def _refuse_below_order(self: MappingObject, name: str) -> None:
+    """A method of dict neither reads nor changes the order that an OrderedDict keeps besides."""
+    if issubclass(self.cls, collections.OrderedDict):
+        raise GraphBreak("subclass", f"dict.{name} of an OrderedDict")
+
+
 def overrides(cls: type, *names: str) -> bool:
     """Whether a class has Python methods in place of these methods of C."""
     return any(hasattr(getattr(cls, name, None), "__code__") for name in names)
@@ -40,7 +68,7 @@ def _delegate(name: str) -> None:
     """C's method does the same to the contents, whatever the class overrides."""
     plain = getattr(dict, name)
 
-    @rule(methods(name), MappingObject)
+    @_rule_of(name)
     def delegated(t, self, /, *args, **kwargs):
         return apply(t, plain, [self.contents, *args], kwargs)
 
@@ -54,7 +82,7 @@ def _delegate_unless_overridden(name: str) -> None:
     """C's method of OrderedDict calls the overridden item methods."""
     plain = getattr(dict, name)
 
-    @rule(methods(name), MappingObject)
+    @_rule_of(name)
     def delegated(t, self, /, *args, **kwargs):
         if issubclass(self.cls, collections.OrderedDict) and overrides(
             self.cls, "__getitem__", "__setitem__", "__delitem__", "__contains__"
@@ -67,7 +95,7 @@ for _name in ("pop", "setdefault"):
     _delegate_unless_overridden(_name)
 
 
-@rule(methods("__getitem__"), MappingObject)
+@_rule_of("__getitem__")
 def getitem(t, self, key):
     found = _item(t, self, key)
     if found is not None:
@@ -96,6 +124,7 @@ def missing(t, self, key):
 
 @rule((dict.update, dict.__init__), MappingObject)
 def update(t, self, /, *others, **kwargs):
+    _refuse_below_order(self, "update")
     return apply(t, dict.update, [self.contents, *others], kwargs)
 
 
@@ -127,7 +156,7 @@ def move_to_end(t, self, key, last=None):
     return NONE
 
 
-@rule(methods("popitem"), MappingObject)
+@_rule_of("popitem")
 def popitem(t, self, last=None):
     if overrides(self.cls, "__getitem__", "__delitem__"):
         raise GraphBreak("subclass", f"{self.cls.__qualname__}.popitem")
@@ -145,7 +174,7 @@ def popitem(t, self, last=None):
     return t.new(TupleVariable(pair))
 
 
-@rule(methods("__or__"), MappingObject)
+@_rule_of("__or__")
 def or_(t, self, other):
     """A new mapping of the class in C, or of a subclass of OrderedDict, with what both hold."""
     other = t.realize(other)
@@ -162,7 +191,7 @@ def or_(t, self, other):
     return made
 
 
-@rule(methods("__ior__"), MappingObject)
+@_rule_of("__ior__")
 def ior(t, self, other):
     call_method(t, self, "update", [other])
     return self
@@ -176,12 +205,12 @@ def fromkeys(t, iterable, value=NONE):
     return made
 
 
-@rule(methods("__reversed__"), MappingObject)
+@_rule_of("__reversed__")
 def backwards(t, self):
     return apply(t, reversed, [self.contents])
 
 
-@rule(methods("copy"), MappingObject)
+@_rule_of("copy")
 def copy(t, self):
     contents = apply(t, dict.copy, [self.contents])
     if self.cls is collections.OrderedDict:
@@ -197,7 +226,7 @@ def copy(t, self):
 
 
 def _equality(name: str, operation) -> None:
-    @rule(methods(name), MappingObject)
+    @_rule_of(name)
     def equal(t, self, other):
         other = t.realize(other)
         if not isinstance(other, MappingObject | DictVariable):
