@@ -79,7 +79,7 @@ class Namespaces:
 
         Raises GraphBreak for modules of Python and torch: what they do depends on them.
         """
-        root = str(module.value.__name__).partition(".")[0]
+        root = str(vars(module.value).get("__name__")).partition(".")[0]
         of_others = root in ("torch", "builtins") or root in sys.stdlib_module_names
         if of_others or name.startswith("__") or self.t.references_to(module.value) is None:
             raise GraphBreak("mutation", f"{name!r} of {module.describe()}")

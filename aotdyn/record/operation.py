@@ -60,6 +60,17 @@ _OF_NUMBERS = {*BINARY_METHODS, operator.neg, operator.pos, abs}
 _OF_TRUTHS = {operator.and_, operator.or_, operator.xor}
 
 
+_BY_NAME = (getattr, setattr, delattr)
+
+
+def _require_name(t, name: Variable) -> None:
+    """Raises TypeError for an attribute whose name is no text."""
+    name = t.realize(name)
+    if isinstance(name, Constant) and not isinstance(name.value, str):
+        told = f"attribute name must be string, not {name.type.__name__!r}"
+        t.raise_exception(TypeError, told)
+
+
 def apply(
     t, operation: Any, args: list[Variable], kwargs: dict[str, Variable] | None = None
 ) -> Variable:
@@ -78,6 +89,8 @@ def apply(
             return found
         first = t.realize(args[0])
         args = [first, *args[1:]]
+        if operation in _BY_NAME and len(args) > 1:
+            _require_name(t, args[1])
     if replaced_methods():
         method = _replacement(t, operation, args)
         if method is not None:
@@ -88,7 +101,7 @@ def apply(
             return result
     rule = find(operation, first)
     if rule is not None:
-        if rule.misfit(args, kwargs):
+        if kwargs or rule.misfit(args, kwargs):
             refuse_arguments(t, operation, args, kwargs)
         result = rule(t, args, kwargs)
         if result is not NotImplemented:

@@ -147,6 +147,15 @@ def _told(value: Any, attribute: str) -> Any:
 ALIASES = (types.GenericAlias, types.UnionType, typing._BaseGenericAlias)  # type: ignore
 
 
+# Where the classes of aliases are from; one of the program's has attributes of its own.
+_TYPING = ("types", "typing", "typing_extensions", "collections.abc", "_collections_abc")
+
+
+def is_of_typing(kind: type) -> bool:
+    """Whether objects of a class are aliases, and nothing more."""
+    return issubclass(kind, ALIASES) and kind.__module__ in _TYPING
+
+
 def made_of(value: Any) -> Made | None:
     """How another process makes an object like this one out of things with names, or None."""
     if isinstance(value, type):
@@ -181,7 +190,7 @@ def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:
         # One of a scanner has no text; compiling with the last one shows what is compiled.
         told = isinstance(value.pattern, str | bytes) and not value.flags & re.DEBUG
         return ("call", (re.compile, value.pattern, value.flags)) if told else None
-    if not issubclass(kind, ALIASES) or not hasattr(value, "__args__"):
+    if not is_of_typing(kind) or not hasattr(value, "__args__"):
         return None
     if getattr(value, "__unpacked__", False):
         return None

@@ -111,6 +111,10 @@ def argument_error(
 _HARMLESS = ("builtins", "_operator", "math", "itertools", "_functools", "_collections")
 
 
+# Those that have no signature to ask.
+_WITHOUT_KEYWORDS = (getattr, filter, iter, next, vars, functools.reduce, dict.pop)
+
+
 def native_argument_error(operation: Any, count: int, keywords: list[str]) -> TypeError | None:
     """The exception with which a function of C refuses so many positional arguments, its object
     included, and these keyword arguments. None if it takes them, or does not say what it takes."""
@@ -124,6 +128,8 @@ def native_argument_error(operation: Any, count: int, keywords: list[str]) -> Ty
         inspect.signature(operation).bind(*args, **kwargs)
         return None
     except ValueError:
+        if keywords and operation in _WITHOUT_KEYWORDS:
+            return TypeError(f"{operation.__qualname__}() takes no keyword arguments")
         return None
     except TypeError:
         if cls is not None and args:

@@ -15,7 +15,7 @@ from ..package.reference import Import, Made, Reference
 from ..package.source import Attribute, Bound, Called, Contents, Item, ReferredItem, Source
 from ..package.values import contents
 from ..package.variant import code_hash
-from .references import ALIASES, importable, is_bound_enum_member
+from .references import importable, is_bound_enum_member, is_of_typing
 from .signals import GraphBreak
 from .variables import (
     Alias,
@@ -372,8 +372,10 @@ def _holder(t, value: Any, source: Source) -> Variable:
 def _super(t, value: super, source: Source) -> Variable:
     cls, self_, start = (_SUPER[name].__get__(value) for name in _SUPER)
     # A class above that has such an attribute would be read in its place.
-    hidden = any(name in vars(base) for base in getattr(start, "__mro__", ()) for name in _SUPER)
-    if start is None or hidden:
+    order = () if start is None else start.__mro__ or ()
+    hidden = any(name in vars(base) for base in order for name in _SUPER)
+    # What it is bound to may claim another class than it has.
+    if cls not in order or hidden or start not in (self_, type(self_)):
         return opaque(t, value, source)
     t.guard("TYPE", source, Import("builtins", "super"))
     known = t.realize(t.lazy(cls, Attribute(source, "__thisclass__")))
@@ -532,11 +534,7 @@ def _is_alias(value: Any) -> bool:
     if issubclass(type(value), typing.NewType | re.Pattern):
         return True
     kind = type(value)
-    return issubclass(kind, ALIASES) and kind.__module__ in _TYPING and hasattr(value, "__args__")
-
-
-# Where the classes of aliases are from; one of the program's has attributes of its own.
-_TYPING = ("types", "typing", "typing_extensions", "collections.abc", "_collections_abc")
+    return is_of_typing(kind) and hasattr(value, "__args__")
 
 
 # Tried in this order for types that are not in WRAPPERS. Objects are not asked for their

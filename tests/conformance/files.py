@@ -59,6 +59,7 @@ SKIPPED: dict[str, str] = {
     "test_generators.SignalAndYieldFromTest.test_raise_and_yield_from": _SIGNAL,
     "test_typing.IOTests.test_io_submodule": _WARNINGS,
     "test_typing.RETests.test_re_submodule": _WARNINGS,
+    "test_bytes.BytesTest.test_repeat_id_preserving": _IDENTITY,
     "test_raise.TestTracebackType.test_attrs": _TRACEBACK,
     "test_exceptions.ExceptionTests.testSettingException": _TRACEBACK,
     "test_exceptions.ExceptionTests.testExceptionCleanupState": _FREED,

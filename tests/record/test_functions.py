@@ -898,4 +898,36 @@ def p_functions_and_cells_are_compared(x):
     return functions, cells, x
 
 
+@program()
+def p_class_of_functions(x):
+    def drawn():
+        yield x
+
+    classes = (drawn.__class__, (lambda: 1).__class__, three.__class__)
+    return [cls.__name__ for cls in classes], drawn.__class__ is type(drawn), x + 1
+
+
+@program(breaks=None)
+def p_arguments_that_builtins_refuse(x):
+    told = []
+    for ask in (
+        lambda: sorted([2, 1], None),
+        lambda: getattr("a", name="upper"),
+        lambda: filter(function=len, iterable=[]),
+        lambda: {1: 2}.get(1, default=3),
+        lambda: {}.pop(key=1),
+        lambda: functools.reduce(function=len, iterable=[]),
+        lambda: type("A", [], {}),
+        lambda: getattr(functools, 1),
+        lambda: getattr(x, 3, None),
+        lambda: hasattr([], None),
+        lambda: setattr(functools, 3, 3),
+    ):
+        try:
+            told.append(ask())
+        except TypeError as error:
+            told.append(str(error))
+    return told, x
+
+
 test_agrees = program.test()

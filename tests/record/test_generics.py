@@ -411,6 +411,11 @@ NO_TYPE = "/T"
 OWN_ALIAS = OwnAlias(list, int)
 
 
+@program((X, OwnAlias(list, int) | str), (X, list[int] | str), breaks=None)
+def p_unions_with_aliases_of_the_program(x, union):
+    return type(union.__args__[0]).__name__, x + 1
+
+
 @program(breaks=None)
 def p_aliases_of_the_program(x):
     return type(OWN_ALIAS) is OwnAlias, OWN_ALIAS == list[int], OWN_ALIAS.__origin__, x

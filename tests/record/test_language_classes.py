@@ -866,4 +866,48 @@ def p_del(x):
     return r, x
 
 
+class Claims:
+    def __init__(self, held):
+        self.held = held
+
+    def __getattribute__(self, name):
+        if name == "held":
+            return object.__getattribute__(self, name)
+        return getattr(self.held, name)
+
+
+class Below(Slots):
+    __slots__ = ()
+
+    def told(self):
+        return super(Below, self).__init__.__name__
+
+
+@program(breaks=None)
+def p_super_of_what_claims_another_class(x):
+    return Below.__dict__["told"](Claims(Below(1))), x
+
+
+@program(breaks=None)
+def p_names_that_classes_refuse(x):
+    class Made:
+        __slots__ = ["__qualname__"]
+
+    told = [type(Made.__dict__["__qualname__"]).__name__, Made.__qualname__]
+    Named = type("Named", (), {})
+    for name, value in (("__name__", "a\0b"), ("__name__", 1), ("__qualname__", b"A")):
+        try:
+            setattr(Named, name, value)
+        except (TypeError, ValueError) as error:
+            told.append(str(error))
+    return told, Named.__name__, x
+
+
+@program(breaks=None)
+def p_module_without_a_name(x):
+    bare = types.ModuleType.__new__(types.ModuleType)
+    bare.foo = 1
+    return bare.foo, hasattr(bare, "__name__"), vars(bare), x
+
+
 test_agrees = program.test()

@@ -184,7 +184,7 @@ def issubclass_(t, self, kinds):
 
 
 @rule(type)
-def type_(t, self, bases=None, namespace=None):
+def type_(t, self, bases=None, namespace=None, /):
     if bases is not None:
         return class_statements.make_by_type(t, self, bases, namespace)
     if isinstance(self, Known):
@@ -567,7 +567,7 @@ def all_(t, self):
 
 
 @rule(sorted)
-def sorted_(t, self, key=None, reverse=None):
+def sorted_(t, self, /, *, key=None, reverse=None):
     # The order in which a set is iterated does not matter here.
     items = list(self.items.values()) if isinstance(self, SetVariable) else iterate(t, self)
     result = t.wrap_list(items)

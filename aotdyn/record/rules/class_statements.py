@@ -215,11 +215,18 @@ def _bases(t, given: list[Variable]) -> tuple[Any, ...]:
     return resolved
 
 
+# What a namespace tells its class, which has members of these names only as slots.
+_TAKEN_OUT = frozenset({"__qualname__", "__classcell__"})
+
+
 def make_class(
     t, meta: type, name: str, bases: tuple, names: dict[str, Variable], quiet: bool = False
 ) -> ClassVariable:
     """The variable of a class, with its stand-in. quiet: its bases are not told."""
     members = {member: stand_in_for(t, value) for member, value in names.items()}
+    slots = members.get("__slots__", ())
+    if not isinstance(slots, str | tuple | list) or not _TAKEN_OUT.isdisjoint(slots):
+        _refuse(f"the slots of {name}")
     late = {
         member
         for member, value in names.items()
@@ -294,7 +301,7 @@ def _module(t) -> Variable:
 def make_by_type(t, name: Variable, bases: Variable, namespace: Variable) -> Variable:
     """`type(name, bases, namespace)`."""
     members = t.realize(namespace)
-    if not isinstance(members, DictVariable):
+    if not isinstance(members, DictVariable) or type(t.realize(bases)) is not TupleVariable:
         _refuse("type(name, bases, namespace)")
     t.complete(members)
     names = {key: value for key, (_, value) in members.items.items()}
@@ -388,7 +395,10 @@ def set_member(t, self, name, value):
         return NONE
     self = made
     _changes(t, self, key)
-    setattr(self.value, key, stand_in_for(t, value))
+    try:
+        setattr(self.value, key, stand_in_for(t, value))
+    except (TypeError, ValueError) as error:
+        t.raise_exception(type(error), *error.args)
     self.steps.append(("set", key, t.realize(value)))
     return NONE
 

@@ -126,6 +126,8 @@ def _made_function_getattr(
     """An attribute of a function that the frame made."""
     if key == "__module__":
         return t.namespaces.module_name(self.globals) or Constant(None)
+    if key == "__class__":
+        return Known(types.FunctionType, Bound(t.references.to(types.FunctionType)))
     if key == "__globals__":
         return t.lazy(self.globals, t.globals_of(self))
     if key == "__doc__":
