@@ -443,6 +443,8 @@ def _inplace(t, operation: Any, left: Variable, right: Variable) -> Variable | N
 def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | None:
     """`left OP right`, with the reflected method tried first where CPython does so."""
     name, reflected = BINARY_METHODS[operation]
+    if _decides(left, name):
+        return None
     tries = []
     if isinstance(left, ObjectVariable) and _defines(t, left, operation, name):
         tries.append((left, name, right))
@@ -465,12 +467,22 @@ def _binary(t, operation: Any, left: Variable, right: Variable) -> Variable | No
         result = call_method(t, self_, method, [other], on_class=True)
         if not _not_implemented(t, result):
             return result
+    if reflected and _decides(right, reflected):
+        return None
     if operation in (operator.eq, operator.ne) and (
         isinstance(left, ObjectVariable) or isinstance(right, ObjectVariable)
     ):
         return apply(t, operator.is_ if operation is operator.eq else operator.is_not,
                      [left, right])  # fmt: skip
     return None
+
+
+def _decides(value: Variable, name: str) -> bool:
+    """Whether a method of C that no rule knows has a say in what an operator gives."""
+    if not isinstance(value, Opaque):
+        return False
+    method = getattr(type(value.value), name, None)
+    return method is not None and method is not getattr(object, name, None)
 
 
 def _defines(t, value: ObjectVariable, operation: Any, name: str) -> bool:

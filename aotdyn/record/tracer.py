@@ -38,6 +38,7 @@ from .variables import (
     Lazy,
     ListVariable,
     MadeReference,
+    MappingObject,
     MethodVariable,
     ObjectVariable,
     RangeVariable,
@@ -48,6 +49,7 @@ from .variables import (
     TupleVariable,
     Variable,
 )
+from .variables.sequences import SequenceObject
 
 
 def _is_of_torch(cls: type) -> bool:
@@ -107,6 +109,8 @@ class Tracer:
         self.own_dicts: dict[int, tuple[ObjectVariable, Source]] = {}
         self._by_id: dict[int, tuple[Any, Variable]] = {}
         self._by_source: dict[Source, Variable] = {}
+        # Objects that know what they hold as a container, which knows them.
+        self._holders: dict[int, MappingObject | SequenceObject] = {}
         # Tuples among the constants of code objects, by id: each is one object.
         self._constants: dict[int, TupleVariable] = {}
 
@@ -134,7 +138,9 @@ class Tracer:
 
     def let_go(self) -> None:
         """Forgets everything, with what knows itself among it: frames hold generators, whose frames
-        know by whom they were called."""
+        know by whom they were called; contents know their object."""
+        for holder in self._holders.values():
+            del holder.contents
         for frame in (self.root, *(generator.frame for generator, _ in self.generators)):
             if frame is not None:
                 vars(frame).clear()
@@ -224,8 +230,13 @@ class Tracer:
     def remember(self, value: Any, variable: Variable) -> None:
         """Reaching this object again gives the same variable."""
         self._by_id[id(value)] = (value, variable)
+        self._note_holder(variable)
         if isinstance(variable, ObjectVariable):
             self.classes.note(variable.cls)
+
+    def _note_holder(self, variable: Variable) -> None:
+        if isinstance(variable, MappingObject | SequenceObject):
+            self._holders[id(variable)] = variable
 
     def remembered(self) -> list[Variable]:
         """All objects that came in and can be told apart by identity."""
@@ -270,6 +281,7 @@ class Tracer:
         if self.root is not None:
             variable.origin = self.step
         self.effects.made(variable)
+        self._note_holder(variable)
         if isinstance(variable, ObjectVariable) and not _is_of_torch(variable.cls):
             self.classes.note(variable.cls)
         return variable

@@ -49,6 +49,36 @@ def through(log):
     yield from steps(log)
 
 
+class EndingDict(dict):
+    def __del__(self):
+        self["log"].append(("end", self["name"]))
+
+
+class EndingList(list):
+    def __del__(self):
+        self[0].append(("end", self[1]))
+
+
+@aotdyn.disable
+def ending_containers(log):
+    return EndingDict(log=log, name="dict"), EndingList([log, "list"])
+
+
+@program(breaks=None)
+def p_containers_of_classes_that_were_looked_at(x):
+    log = []
+    d, items = ending_containers(log)
+    x = x + len(d["name"]) + len(items[1])
+    note(log, "note")
+    x = x + len(d) + len(items)
+    note(log, "looked at again")
+    del d
+    note(log, "after one")
+    del items
+    log.append("after the other")
+    return x, log
+
+
 @program(breaks=None)
 def p_result_that_nobody_keeps(x):
     log = []

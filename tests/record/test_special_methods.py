@@ -3,6 +3,8 @@ from another one, and classes that tell another class than their own."""
 
 import collections
 import collections.abc
+import decimal
+import fractions
 import math
 
 import torch
@@ -332,6 +334,15 @@ def p_looking_for_a_method_runs_no_descriptor_twice(x):
         return math.ceil(Rounded()), x
     except ValueError as error:
         return str(error), x
+
+
+@program(
+    (decimal.Decimal(1), fractions.Fraction(1)), (fractions.Fraction(1), decimal.Decimal(1)),
+    (decimal.Decimal(1), Neither()), (Neither(), decimal.Decimal(1)), breaks=None,
+)  # fmt: skip
+def p_classes_of_c_know_what_their_values_equal(a, b):
+    """Decimal compares itself with fractions, which know nothing of it."""
+    return a == b, a != b
 
 
 class OddKey:
