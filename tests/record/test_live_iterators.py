@@ -1,6 +1,7 @@
 """Iterators that came into a frame, from outside or from before a graph break: what they have left
 is traced, and they are advanced as far as the program does it."""
 
+import collections
 import itertools
 import operator
 
@@ -241,6 +242,34 @@ def p_at_their_end_before_a_break(log):
     members.add(9)
     items.append(10)
     return [list(each) for each in made], [type(each) for each in made]
+
+
+def put_in_place(queue):
+    queue[0], queue[-1] = 8, 9
+
+
+# What ends an iterator over a deque, and what does not.
+DEQUE_CHANGES = [
+    put_in_place, collections.deque.reverse, collections.deque.rotate, collections.deque.copy,
+    collections.deque.clear, lambda queue: queue.append(4),
+    lambda queue: queue.append(queue.popleft()), lambda queue: operator.setitem(queue, 1, 7),
+]  # fmt: skip
+
+
+@program(*((X, change, []) for change in DEQUE_CHANGES), breaks=None)
+def p_a_deque_is_changed_under_its_iterator(x, change, log):
+    for queue in (collections.deque([1, 2, 3]), collections.deque([1, 2, 3], 3)):
+        values = iter(queue)
+        x = x + next(values)
+        note(log, "under way")
+        change(queue)
+        note(log, "changed")
+        try:
+            log.append(list(values))
+        except RuntimeError as error:
+            log.append(str(error))
+        log.append(list(queue))
+    return x, log
 
 
 test_agrees = program.test()

@@ -50,8 +50,10 @@ def _rebuild(w: BodyWriter, v: DequeVariable) -> str:
 def _effect(w: BodyWriter, v: DequeVariable, target: str) -> list[str]:
     if isinstance(v, LiveDequeVariable) and v.look is not None:
         return [f"{target}.extend(({''.join(f'{w.value(item)}, ' for item in v.appended)}))"]
-    items = ", ".join(map(w.value, v.items))
-    return [f"{target}.clear()", f"{target}.extend([{items}])"]
+    items = list(map(w.value, v.items))
+    if not v.moved:
+        return [f"{target}[{index}] = {item}" for index, item in enumerate(items)]
+    return [f"{target}.clear()", f"{target}.extend([{', '.join(items)}])"]
 
 
 EFFECTS[DequeVariable] = EFFECTS[LiveDequeVariable] = _effect
@@ -72,12 +74,14 @@ def _bounded(items: list[Variable], limit: int | None, left: bool = False) -> li
 
 def _set(t, self: DequeVariable, items: list[Variable], left: bool = False) -> Constant:
     t.effects.set_items(self, _bounded(items, self.maxlen, left))
+    self.moved = True
     return NONE
 
 
 @rule(deque.append, LiveDequeVariable)
 def append_live(t, self, item):
     t.effects.touch(self)
+    self.moved = True
     self.append([item])
     return NONE
 
@@ -86,6 +90,7 @@ def append_live(t, self, item):
 def extend_live(t, self, items):
     for chunk in chunks(t, items):
         t.effects.touch(self)
+        self.moved = True
         self.append(chunk)
     return NONE
 
@@ -134,7 +139,7 @@ def mul(t, self, count):
 
 @rule((operator.imul, deque.__imul__), DequeVariable)
 def imul(t, self, count):
-    t.effects.set_items(self, _bounded(list(self.items) * t.constant(count), self.maxlen))
+    _set(t, self, list(self.items) * t.constant(count))
     return self
 
 
@@ -166,7 +171,8 @@ def clear(t, self):
 
 @rule(deque.reverse, DequeVariable)
 def reverse(t, self):
-    return _set(t, self, self.items[::-1])
+    t.effects.set_items(self, self.items[::-1])
+    return NONE
 
 
 @rule(deque.rotate, DequeVariable)
@@ -257,7 +263,8 @@ def setitem(t, self, key, value):
     getitem(t, self, key)
     items = list(self.items)
     items[t.constant(key)] = value
-    return _set(t, self, items)
+    t.effects.set_items(self, items)
+    return NONE
 
 
 @rule((operator.delitem, deque.__delitem__), DequeVariable)
