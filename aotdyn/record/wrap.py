@@ -453,12 +453,21 @@ def _exception(t, value: BaseException, source: Source) -> Variable:
     return variable
 
 
+_C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+def _held(cls: type, name: str) -> Any:
+    """What a class has under a name that all such classes have; a descriptor is not asked what it
+    gives, which runs its code."""
+    return next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
+
+
 def _mapping(t, value: dict, source: Source) -> Variable:
     """An instance of a subclass of dict; what it holds is looked at item by item."""
     cls = type(value)
     read = value
     inner: Source = source
-    if any(isinstance(getattr(cls, name, None), types.FunctionType) for name in _DICT_READS):
+    if any(not isinstance(_held(cls, name), _C_METHODS) for name in _DICT_READS):
         if _compared_by_program(value) is not None:
             return opaque(t, value, source)
         try:

@@ -366,4 +366,57 @@ def p_attributes_with_odd_names(x):
     return ODD.name, len(log), x
 
 
+class Noted:
+    """A descriptor that notes that it is asked."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __get__(self, instance, owner):
+        ASKED["times"] += 1
+        return self.function.__get__(instance, owner)
+
+
+ASKED = {"times": 0}
+
+
+class AllNoted:
+    __enter__ = Noted(lambda self: self)
+    __exit__ = Noted(lambda self, *raised: None)
+    __iter__ = Noted(lambda self: iter((1, 2)))
+    __index__ = Noted(lambda self: 1)
+    __hash__ = Noted(lambda self: 3)
+    __contains__ = Noted(lambda self, item: True)
+
+
+class NotedItems(dict):
+    __getitem__ = Noted(lambda self, key: key * 2)
+    __missing__ = Noted(lambda self, key: 4)
+
+
+@program((torch.ones(2), AllNoted(), NotedItems(a=1)), breaks=None)
+def p_special_methods_that_are_descriptors(x, noted, items):
+    ASKED["times"] = 0
+    with noted as entered:
+        first, *rest = noted
+    found = [1, 2][noted], [1, 2, 3][noted:], hash(noted), 3 in noted, items["a"], dict(items)
+    return first, rest, found, entered is noted, ASKED["times"], x + 1
+
+
+class OwnEnter:
+    def __enter__(self):
+        return "the class"
+
+    def __exit__(self, *raised):
+        pass
+
+
+@program()
+def p_with_an_own_enter(x):
+    manager = OwnEnter()
+    manager.__enter__ = lambda: "the object"
+    with manager as entered:
+        return entered, x + 1
+
+
 test_agrees = program.test()

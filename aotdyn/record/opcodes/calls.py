@@ -1,6 +1,7 @@
 """Calls. CPython 3.11 lays out [NULL, callable, arguments…]; the tracer always does."""
 
 from ..iteration import iterate
+from ..members import static_lookup
 from ..operation import apply, call
 from ..signals import GraphBreak
 from ..variables import (
@@ -63,7 +64,8 @@ def keyword_arguments(t, mapping) -> dict:
 def is_iterable(t, value: Variable) -> bool:
     """Whether a value is of a type that can be iterated over, as far as C can see."""
     value = t.realize(value)
-    return any(hasattr(value.type, name) for name in ("__iter__", "__getitem__"))
+    names = ("__iter__", "__getitem__")
+    return any(static_lookup(value.type, name)[1] is not None for name in names)
 
 
 def name_of_called(t, function: Variable) -> str:

@@ -1,7 +1,7 @@
 """Exceptions and `with`. Unwinding itself is in `interpreter.py`."""
 
 from ..members import lookup
-from ..operation import apply, call, call_method, special_method
+from ..operation import apply, call, special_method
 from ..polyfills import groups
 from ..signals import GraphBreak, Raised
 from ..variables import (
@@ -9,7 +9,6 @@ from ..variables import (
     ExceptionVariable,
     HandledVariable,
     Known,
-    ObjectVariable,
     Opaque,
     TupleVariable,
 )
@@ -149,15 +148,9 @@ def BEFORE_WITH(t, frame, ins):
     if isinstance(manager, Opaque):
         raise GraphBreak("unknown_type", manager.describe())
     _require_context(t, manager.type)
-    if isinstance(manager, ObjectVariable | Constant):
-        for name in ("__enter__", "__exit__"):
-            if not hasattr(manager.type, name):
-                t.raise_exception(
-                    TypeError, f"{manager.type.__name__!r} object does not support the context "
-                    "manager protocol" + (" (missed __exit__ method)" if name == "__exit__" else "")
-                )  # fmt: skip
+    enter = special_method(t, manager, "__enter__")
     frame.push(special_method(t, manager, "__exit__"))
-    frame.push(call_method(t, manager, "__enter__"))
+    frame.push(call(t, enter, []))
 
 
 @opcode

@@ -179,6 +179,6 @@ def hash_mutable(t, self):
 
 @rule(hash, ObjectVariable)
 def hash_object(t, self):
-    if has_special(t, self, "__hash__") and self.type.__hash__ is not None:
+    if has_special(t, self, "__hash__"):
         return NotImplemented
     return t.new(HashVariable(self, key_of(t, self)))

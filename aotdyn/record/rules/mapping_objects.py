@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ..invoke import allocate
 from ..iteration import iterate
 from ..keys import key_of
-from ..members import MISSING, static_lookup
+from ..members import C_CALLABLES, MISSING, static_lookup
 from ..operation import apply, call, call_method, truth
 from ..signals import GraphBreak
 from ..variables import (
@@ -60,8 +60,10 @@ def _refuse_below_order(self: MappingObject, name: str) -> None:
 
 
 def overrides(cls: type, *names: str) -> bool:
-    """Whether a class has Python methods in place of these methods of C."""
-    return any(hasattr(getattr(cls, name, None), "__code__") for name in names)
+    """Whether a class has methods of the program in place of these methods of C; descriptors are
+    not asked for what they give, which runs their code."""
+    held = (static_lookup(cls, name)[0] for name in names)
+    return any(not isinstance(each, C_CALLABLES) and each not in (MISSING, None) for each in held)
 
 
 def _delegate(name: str) -> None:

@@ -48,7 +48,7 @@ def range_length(t, self):
 def _index(t, self: Variable, key: Variable):
     """A subscript as a Python int or slice."""
     key = t.realize(key)
-    if isinstance(key, ObjectVariable) and hasattr(key.type, "__index__"):
+    if isinstance(key, ObjectVariable) and has_special(t, key, "__index__"):
         key = t.realize(apply(t, operator.index, [key]))
     if isinstance(key, SliceVariable):
         return _slice(t, key)
@@ -77,7 +77,7 @@ def _slice(t, key: SliceVariable) -> slice:
 def _bound(t, part: Variable) -> Variable:
     """A bound of a slice, or how often a sequence is repeated, as a number."""
     part = t.realize(part)
-    if isinstance(part, ObjectVariable) and hasattr(part.type, "__index__"):
+    if isinstance(part, ObjectVariable) and has_special(t, part, "__index__"):
         return apply(t, operator.index, [part])
     return part
 
