@@ -15,6 +15,7 @@ from ..package.reference import Import
 from ..package.replaced import is_foreign
 from ..package.source import Attribute, Bound, Item, OwnDict, Source, instance_item
 from .invoke import allocate
+from .live_dicts import dict_item
 from .members import (
     C_CALLABLES,
     MISSING,
@@ -42,7 +43,6 @@ from .variables import (
     ObjectVariable,
     Variable,
 )
-from .wrap import dict_item
 
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 

@@ -14,6 +14,7 @@ from .frame import Frame
 from .graph_ops import is_graph_operation
 from .interpreter import run
 from .iteration import iterate
+from .live_dicts import dict_item
 from .members import is_from, lookup
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
@@ -33,7 +34,7 @@ from .variables import (
     TupleVariable,
     Variable,
 )
-from .wrap import dict_item, live_function
+from .wrap import live_function
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 _GENERATOR, _COROUTINE, _ITERABLE_COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200

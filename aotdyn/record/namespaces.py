@@ -9,11 +9,11 @@ from typing import Any
 from ..package.reference import Globals, Import
 from ..package.source import Attribute, Bound, Item, Source
 from .frame import Frame
+from .live_dicts import dict_item
 from .opcodes.stack import unbound_name
 from .operation import apply
 from .signals import GraphBreak
 from .variables import Constant, DictVariable, Known, Variable
-from .wrap import dict_item
 
 _BUILTINS = Attribute(Bound(Import("builtins")), "__dict__")
 

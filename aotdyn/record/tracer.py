@@ -21,6 +21,7 @@ from .effects import Effects
 from .frame import Frame
 from .graph import GraphBuilder
 from .interpreter import INSTRUCTION_LIMIT
+from .live_dicts import complete_dict
 from .members import is_from
 from .namespaces import Namespaces, globals_source
 from .polyfills import in_polyfill
@@ -402,7 +403,7 @@ class Tracer:
 
     def complete(self, variable: DictVariable) -> None:
         """All keys of a dict become known."""
-        wrap.complete_dict(self, variable)
+        complete_dict(self, variable)
 
     # -- exceptions ------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...package.source import Attribute, Bound, Item
 from ..attributes import bind_member
+from ..live_dicts import dict_item
 from ..members import (
     C_CALLABLES,
     C_MEMBERS,
@@ -37,7 +38,6 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
-from ..wrap import dict_item
 from .table import rule
 
 # -- super() ------------------------------------------------------------

@@ -12,6 +12,7 @@ from ...package.source import Attribute, Bound, Called, Source
 from ..attributes import has_own_dict
 from ..hazards import storage_of
 from ..iteration import iterate
+from ..live_dicts import dict_item
 from ..members import lookup, static_lookup
 from ..operation import apply, call_method
 from ..signals import GraphBreak, Raised
@@ -31,7 +32,6 @@ from ..variables import (
     Variable,
 )
 from ..variables.sequences import DequeVariable, SequenceObject
-from ..wrap import dict_item
 from .instance_dicts import snapshot
 from .table import rule
 

@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from ...package import operators
 from ..attributes import module_registry
 from ..iteration import iterate
+from ..live_dicts import dict_item
 from ..nested import values
 from ..operation import apply, call, truth
 from ..signals import GraphBreak
@@ -22,7 +23,6 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
-from ..wrap import dict_item
 from .table import rule
 
 

@@ -7,6 +7,7 @@ from types import CellType, FunctionType
 from ...package.reference import Import
 from ...package.source import Attribute, Bound
 from ...package.variant import code_hash
+from ..live_dicts import dict_item
 from ..operation import apply
 from ..polyfills import inspection
 from ..variables import (
@@ -20,7 +21,6 @@ from ..variables import (
     ProxyVariable,
     Variable,
 )
-from ..wrap import dict_item
 from .table import rule
 
 _Kind = inspect._ParameterKind

@@ -15,6 +15,7 @@ from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
 from ..iteration import advance, iterate
+from ..live_dicts import dict_item
 from ..operation import apply, call, call_method
 from ..polyfills import bisection, callables, heaps, iterators
 from ..signals import GraphBreak, Raised
@@ -34,7 +35,7 @@ from ..variables.library import (
     PartialVariable,
     PoolIterator,
 )
-from ..wrap import dict_item, require_few, wraps
+from ..wrap import require_few, wraps
 from .table import advances, calls, rule
 
 NONE = Constant(None)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from ..invoke import allocate
 from ..iteration import iterate
 from ..keys import key_of
+from ..live_dicts import dict_item
 from ..members import C_CALLABLES, MISSING, static_lookup
 from ..operation import apply, call, call_method, truth
 from ..signals import GraphBreak
@@ -20,7 +21,6 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
-from ..wrap import dict_item
 from .mappings import pairs_of
 from .table import rule
 

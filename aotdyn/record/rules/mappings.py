@@ -6,6 +6,7 @@ from types import NoneType
 
 from ..iteration import chunks, each, iterate
 from ..keys import key_of
+from ..live_dicts import dict_item
 from ..operation import apply, call, call_method, truth
 from ..own_operators import may_compare
 from ..variables import (
@@ -24,7 +25,6 @@ from ..variables import (
     Variable,
     ViewVariable,
 )
-from ..wrap import dict_item
 from .table import rule
 
 NONE = Constant(None)
