@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 
@@ -21,18 +22,19 @@ def _enabled() -> frozenset[str]:
 
 
 enabled = _enabled()
-sinks: list = []
+# By category, what is called with each text.
+sinks: dict[str, list[Callable[[str], None]]] = {name: [] for name in CATEGORIES}
 
 
 def wanted(category: str) -> bool:
     """Whether anybody wants to see a category, so that its text is worth making."""
-    return category in enabled or bool(sinks)
+    return category in enabled or bool(sinks[category])
 
 
 def log(category: str, text: str) -> None:
     """Shows a text under a category."""
-    for sink in sinks:
-        sink(category, text)
+    for sink in sinks[category]:
+        sink(text)
     if category in enabled:
         lines = text.rstrip("\n").split("\n")
         print("\n".join(f"[aotdyn {category}] {line}" for line in lines), file=sys.stderr)

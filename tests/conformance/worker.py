@@ -116,18 +116,18 @@ def run_compiled(test: unittest.TestCase) -> Run:
     """Runs a method compiled, with what the tracer had to say."""
     seen, internal = Run(), []
 
-    def sink(category: str, text: str) -> None:
-        if category == "trace" and text.startswith("Traceback"):
+    def sink(text: str) -> None:
+        if text.startswith("Traceback"):
             internal.append(text)
 
     collector = Collector(seen)
     recorder.start(collector)
-    logs.sinks.append(sink)
+    logs.sinks["trace"].append(sink)
     try:
         found = run(test, compiled=True)
     finally:
         recorder.stop(collector)
-        logs.sinks.remove(sink)
+        logs.sinks["trace"].remove(sink)
     found.variants, found.breaks, found.places = seen.variants, seen.breaks, seen.places
     found.internal = internal[0] if internal else ""
     return found

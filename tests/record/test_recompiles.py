@@ -227,7 +227,7 @@ def test_parameters_named_like_builtins(agree):
 def misses(function, *calls) -> list[str]:
     """The failed guards that the recompile log names, without their places."""
     shown: list[str] = []
-    logs.sinks.append(lambda category, text: shown.append(text) if category == "recompiles" else 0)
+    logs.sinks["recompiles"].append(shown.append)
     try:
         traced = compiled(function, Settings("eager"))
         for change, args in calls:
@@ -235,7 +235,7 @@ def misses(function, *calls) -> list[str]:
                 change()
             traced(*args)
     finally:
-        logs.sinks.pop()
+        logs.sinks["recompiles"].pop()
     lines = [line.strip() for text in shown for line in text.splitlines()[1:]]
     return [line.removeprefix("failed: ").partition("  # ")[0] for line in lines]
 

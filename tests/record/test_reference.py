@@ -42,16 +42,15 @@ def test_recompile_log_names_the_failing_guard(caplog):
         return a * len(b)
 
     shown = []
-    logs.sinks.append(lambda category, text: shown.append((category, text)))
+    logs.sinks["recompiles"].append(shown.append)
     try:
         fn(torch.ones(3), "Hello")
         fn(torch.ones(3), "Hi")
     finally:
-        logs.sinks.pop()
-    recompiles = [text for category, text in shown if category == "recompiles"]
-    assert len(recompiles) == 1
-    assert "b == 'Hello'" in recompiles[0]
-    assert "'Hi'" in recompiles[0]
+        logs.sinks["recompiles"].pop()
+    assert len(shown) == 1
+    assert "b == 'Hello'" in shown[0]
+    assert "'Hi'" in shown[0]
 
 
 def test_list_of_strings_is_guarded_whole(agree):
