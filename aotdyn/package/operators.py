@@ -197,32 +197,30 @@ def transformed(
     function: what f does, called with the leaves of its arguments and then the others.
     """
 
+    with _compiler_left_out():
+        return transform(_of_arguments(function, others), **options)(*args)
+
+
+def _of_arguments(function: Callable, others: tuple) -> Callable:
+    """f itself, of what `transformed` takes for it."""
+
     def call(*given: Any) -> Any:
         return function(*tree_leaves(given), *others)
 
-    with _compiler_left_out():
-        return transform(call, **options)(*args)
+    return call
 
 
 def pushed_forward(
     function: Callable, has_aux: bool, primals: tuple, tangents: tuple, others: tuple
 ) -> tuple:
     """`torch.func.jvp(f, primals, tangents, has_aux=has_aux)`; function: as in `transformed`."""
-
-    def call(*given: Any) -> Any:
-        return function(*tree_leaves(given), *others)
-
-    return torch.func.jvp(call, primals, tangents, has_aux=has_aux)
+    return torch.func.jvp(_of_arguments(function, others), primals, tangents, has_aux=has_aux)
 
 
 def vjp_value(function: Callable, has_aux: bool, primals: tuple, others: tuple) -> tuple:
     """What `torch.func.vjp(f, *primals, has_aux=has_aux)` gives without the derivative; function:
     as in `transformed`."""
-
-    def call(*given: Any) -> Any:
-        return function(*tree_leaves(given), *others)
-
-    value, _, *aux = torch.func.vjp(call, *primals, has_aux=has_aux)
+    value, _, *aux = torch.func.vjp(_of_arguments(function, others), *primals, has_aux=has_aux)
     return (value, *aux)
 
 
@@ -231,12 +229,9 @@ def pulled_back(
 ) -> tuple:
     """What the function that `torch.func.vjp(f, *primals, has_aux=has_aux)` gives makes of
     cotangents; function: as in `transformed`."""
-
-    def call(*given: Any) -> Any:
-        return function(*tree_leaves(given), *others)
-
     with _compiler_left_out():
-        return torch.func.vjp(call, *primals, has_aux=has_aux)[1](cotangents)
+        pull = torch.func.vjp(_of_arguments(function, others), *primals, has_aux=has_aux)[1]
+        return pull(cotangents)
 
 
 @contextlib.contextmanager

@@ -48,15 +48,16 @@ def is_state(text: str, now: str) -> bool:
 def attention_kernels() -> list:
     """Which kernels `scaled_dot_product_attention` may take, as `sdpa_kernel` sets them, and the
     order in which they are tried."""
-    flags: list = [is_enabled() for is_enabled, _ in _KERNELS]
-    flags.append(torch._C._get_sdp_priority_order())
-    return flags
+    return [read() for read, _ in KERNELS]
 
 
-# The getter and the setter of each flag.
-_KERNELS = tuple(
-    (getattr(torch._C, f"_get_{name}_sdp_enabled"), getattr(torch._C, f"_set_sdp_use_{name}"))
-    for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
+# What reads and what writes each flag, and the order.
+KERNELS = (
+    *(
+        (getattr(torch._C, f"_get_{name}_sdp_enabled"), getattr(torch._C, f"_set_sdp_use_{name}"))
+        for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
+    ),
+    (torch._C._get_sdp_priority_order, torch._C._set_sdp_priority_order),
 )
 _ATTENTION = "attention_kernels"
 
@@ -103,10 +104,8 @@ def _apply(state: dict) -> None:
     tell(state["deterministic_algorithms"], warn_only=state["deterministic_algorithms_warn_only"])
     torch._C._set_grad_enabled(state["grad_mode"])
     if _ATTENTION in state:
-        *flags, order = state[_ATTENTION]
-        for (_, enable), flag in zip(_KERNELS, flags, strict=True):
-            enable(flag)
-        torch._C._set_sdp_priority_order(order)
+        for (_, write), value in zip(KERNELS, state[_ATTENTION], strict=True):
+            write(value)
 
 
 def _dtype(number: int) -> torch.dtype:

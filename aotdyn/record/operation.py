@@ -552,6 +552,12 @@ def call(
 # -- truth ------------------------------------------------------------
 
 
+def is_none(t, value: Variable) -> bool:
+    """Whether a value is known to be None."""
+    value = t.realize(value)
+    return isinstance(value, Constant) and value.value is None
+
+
 def truth(t, value: Variable) -> bool:
     """`bool(value)` for a branch. Raises GraphBreak("tensor_branch") for a tensor."""
     result = t.realize(apply(t, bool, [value]))

@@ -7,6 +7,7 @@ from typing import Any
 from ..package.reference import Import, int_text
 from .attributes import own_dict_of
 from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attributes
+from .operation import is_none
 from .references import LITERALS, composition
 from .signals import GraphBreak
 from .variables import (
@@ -394,7 +395,7 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
     if v.suppressed and v.cause is None:
         w.lines.append(f"{name}.__suppress_context__ = True")
     for attribute, item in v.attributes.items():
-        if item is DELETED or attribute in _TOLD_LATER and _is_none(w, item):
+        if item is DELETED or attribute in _TOLD_LATER and is_none(w.t, item):
             continue
         w.lines.append(f"{name}.{attribute} = {w.value(item)}")
     return name
@@ -402,8 +403,3 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
 
 # What an access that ends in the exception says of itself, where nothing was set.
 _TOLD_LATER = ("name", "obj")
-
-
-def _is_none(w: BodyWriter, v: Variable) -> bool:
-    v = w.t.realize(v)
-    return isinstance(v, Constant) and v.value is None

@@ -41,6 +41,14 @@ class Programs:
         return test_agrees
 
 
+def outcome_of(function: Callable, *args, **kwargs):
+    """What a call gives, or the type and the text of what it raises."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
 @aotdyn.disable
 def note(log, item):
     """Breaks the graph, and shows when."""

@@ -19,16 +19,10 @@ import typing
 import torch
 
 from tests.record.programs import Programs
+from tests.record.programs import outcome_of as T
 
 program = Programs()
 X = torch.arange(3.0) + 1
-
-
-def T(f, *a, **k):
-    try:
-        return f(*a, **k)
-    except Exception as e:
-        return (type(e).__name__, str(e))
 
 
 @program(graphs=0)

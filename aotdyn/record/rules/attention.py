@@ -3,7 +3,7 @@
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
-from ..operation import apply
+from ..operation import apply, is_none
 from ..polyfills import attention
 from ..signals import GraphBreak
 from ..variables import Constant, TensorVariable, Variable
@@ -16,7 +16,7 @@ def flexible_attention(
     return_lse=None, kernel_options=None, return_aux=None,
 ):  # fmt: skip
     """What torch checks is checked here, where it would raise the graph breaks."""
-    if not (_is_none(_or_none(t, kernel_options)) and _is_none(_or_none(t, return_aux))):
+    if not (is_none(t, _or_none(t, kernel_options)) and is_none(t, _or_none(t, return_aux))):
         raise GraphBreak("torch_refused", "flex_attention with options for its kernel")
     if return_lse is not None and t.constant(return_lse):
         raise GraphBreak("torch_refused", "flex_attention that gives more than the result")
@@ -33,10 +33,6 @@ def flexible_attention(
 
 def _or_none(t, value: Variable | None) -> Variable:
     return Constant(None) if value is None else t.realize(value)
-
-
-def _is_none(value: Variable) -> bool:
-    return isinstance(value, Constant) and value.value is None
 
 
 def _fit(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, shared: bool) -> bool:
@@ -56,7 +52,7 @@ def _fit(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, shared: bo
 
 def _covers(t, mask: Variable, given: list[TensorVariable]) -> bool:
     """Whether a mask is one for as many queries and keys."""
-    if _is_none(mask):
+    if is_none(t, mask):
         return True
     if mask.type.__module__ != "torch.nn.attention.flex_attention":
         return False

@@ -20,7 +20,7 @@ from ..members import (
     no_attribute,
     static_lookup,
 )
-from ..operation import apply, call, call_method
+from ..operation import apply, call, call_method, is_none
 from ..own_operators import UNDERSTOOD, has_name, own_method
 from ..references import is_bound_enum_member
 from ..signals import GraphBreak, Raised
@@ -284,7 +284,7 @@ def _class_getattr(t, cls: type, name: str) -> Variable | None:
 
 @rule(property.__get__, ObjectVariable, HolderVariable)
 def property_get(t, self, instance, owner=None):
-    if _is_none(t, instance):
+    if is_none(t, instance):
         return self
     return call(t, _accessor(t, self, "fget"), [instance])
 
@@ -304,14 +304,9 @@ def property_delete(t, self, instance):
 def _accessor(t, self: ObjectVariable, part: str) -> Variable:
     """The function that a property calls. Without one it raises, naming itself as only C knows."""
     function = apply(t, getattr, [self, Constant(part)])
-    if _is_none(t, function):
+    if is_none(t, function):
         raise GraphBreak("attribute", f"a {self.describe()} without {part}")
     return function
-
-
-def _is_none(t, value: Variable) -> bool:
-    value = t.realize(value)
-    return isinstance(value, Constant) and value.value is None
 
 
 # -- values of builtin types ------------------------------------------------------------

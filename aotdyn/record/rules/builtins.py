@@ -14,7 +14,7 @@ from ...package.source import Bound
 from ..attributes import own_dict_source
 from ..iteration import each, iterate
 from ..members import lookup
-from ..operation import apply, call, call_method, truth
+from ..operation import apply, call, call_method, is_none, truth
 from ..own_operators import may_compare, own_method
 from ..references import ALIASES
 from ..signals import GraphBreak, Raised
@@ -511,7 +511,7 @@ def _extreme(operation, compare):
         """`min` and `max`: the first of equals wins, as in Python."""
         if isinstance(self, TensorVariable) and not rest:
             return NotImplemented
-        ordered = key is not None and not _is_none(t, key)
+        ordered = key is not None and not is_none(t, key)
         items, keys = [], []
         for item in [self, *rest] if rest else each(t, self):
             items.append(item)
@@ -529,11 +529,6 @@ def _extreme(operation, compare):
             if truth(t, apply(t, compare, [keys[index], keys[best]])):
                 best = index
         return items[best]
-
-
-def _is_none(t, value: Variable) -> bool:
-    value = t.realize(value)
-    return isinstance(value, Constant) and value.value is None
 
 
 _extreme(max, operator.gt)

@@ -11,7 +11,7 @@ from ..attributes import module_registry
 from ..iteration import iterate
 from ..live_dicts import dict_item
 from ..nested import values
-from ..operation import apply, call, truth
+from ..operation import apply, call, is_none, truth
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -178,7 +178,7 @@ def functional_call(
         is_tuple = isinstance(positional, TupleVariable) and positional.cls is tuple
         passed = list(positional.items) if is_tuple else [positional]
     named = {}
-    if kwargs is not None and not _is_none(t, kwargs):
+    if kwargs is not None and not is_none(t, kwargs):
         mapping = t.realize(kwargs)
         t.complete(mapping)
         named = {t.constant(key): item for key, item in mapping.items.values()}
@@ -194,11 +194,6 @@ def functional_call(
     finally:
         for items, key, held in before:
             items.items[key] = held
-
-
-def _is_none(t, value: Variable) -> bool:
-    value = t.realize(value)
-    return isinstance(value, Constant) and value.value is None
 
 
 def _named_tensors(t, tensors: Variable) -> dict[str, Variable]:

@@ -6,6 +6,7 @@ from types import BuiltinFunctionType
 import torch
 
 from ...package.source import Bound, Called, Item
+from ...package.state import KERNELS
 from ..attributes import own_dict_source
 from ..invoke import CALL_RULES, CONSTRUCTORS
 from ..operation import apply, call
@@ -32,22 +33,20 @@ _WRITES = (
 )  # fmt: skip
 
 # Those of the kernels of attention, which the state guard holds where they matter.
-_KERNELS = [name for name in dir(torch._C)
-            if name.endswith("_sdp_enabled") or "_sdp_use_" in name or "_sdp_priority" in name
-            if "fa3" not in name]  # fmt: skip
+_KERNELS = {function for pair in KERNELS for function in pair}
 
 
 def _read(function) -> None:
     @rule(function)
     def read(t, *args):
-        t.graph.attends |= function.__name__ in _KERNELS
+        t.graph.attends |= function in _KERNELS
         return t.wrap_result(function(*map(t.constant, args)))
 
 
 def _write(function) -> None:
     @rule(function)
     def write(t, *args):
-        t.graph.attends |= function.__name__ in _KERNELS
+        t.graph.attends |= function in _KERNELS
         values = [t.constant(arg) for arg in args]
         result = function(*values)
         t.graph.add("state", t.references.to(function), tuple(values))
@@ -61,8 +60,9 @@ for _name in _WRITES:
     _write(getattr(torch, _name))
 _write(torch._C._set_grad_enabled)
 _write(torch._C._set_default_dtype)
-for _name in _KERNELS:
-    (_write if _name.startswith("_set") else _read)(getattr(torch._C, _name))
+for _reads, _writes in KERNELS:
+    _read(_reads)
+    _write(_writes)
 
 
 @rule(torch.set_grad_enabled)
@@ -204,7 +204,7 @@ for _name, _function in list(vars(torch._C).items()):
     is_flag = _name.startswith("_get_") and _name.endswith(
         ("_enabled", "_allow_tf32", "_deterministic", "_benchmark", "_sdp", "_reduction")
     )
-    if is_flag and _name not in _KERNELS and isinstance(_function, BuiltinFunctionType):
+    if is_flag and isinstance(_function, BuiltinFunctionType) and _function not in _KERNELS:
         _ask(_function)
 
 
