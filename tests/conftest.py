@@ -125,6 +125,9 @@ def assert_same(expected: Any, actual: Any, path: str = "result") -> None:
         assert expected.shape == actual.shape, path
         assert expected.requires_grad == actual.requires_grad, path
         assert torch.equal(expected.nan_to_num(), actual.nan_to_num()), path
+    elif type(expected).__module__ == "numpy" and hasattr(expected, "tobytes"):
+        assert expected.dtype == actual.dtype and expected.shape == actual.shape, path
+        assert expected.tobytes() == actual.tobytes(), path
     elif isinstance(expected, list | tuple):
         assert len(expected) == len(actual), path
         for i, (e, a) in enumerate(zip(expected, actual)):

@@ -141,6 +141,19 @@ def _nonempty(guard, name, value):
     return f"not not {value(guard.source)}"
 
 
+def _array(guard, name, value):
+    """How an array of NumPy is laid out. expected: type, sizes, strides, and whether it can be
+    written to."""
+    text, (dtype, shape, strides, writeable) = value(guard.source), guard.expected
+    told = f"{text}.dtype.str == {dtype!r} and {text}.shape == {shape!r}"
+    return f"{told} and {text}.strides == {strides!r} and {text}.flags.writeable is {writeable!r}"
+
+
+def _holds(guard, name, value):
+    """What an array of NumPy holds, in the order of its indices."""
+    return f"{value(guard.source)}.tobytes() == {guard.expected!r}"
+
+
 def _left(operator: str) -> Callable[..., str]:
     """How many values an iterator of C over a sequence has left."""
 
@@ -245,6 +258,8 @@ KINDS: dict[str, Callable[..., str]] = {
     "SUBCLASS": _subclass,
     "EMPTY": _empty,
     "NONEMPTY": _nonempty,
+    "ARRAY": _array,
+    "HOLDS": _holds,
     "NO_END": _no_end,
     "SET": _in_context("in"),
     "UNSET": _in_context("not in"),

@@ -7,6 +7,7 @@ runtime resolves them when a variant is linked. Nothing here is ever named by `i
 import struct
 from typing import Any
 
+from .arrays import SCALARS
 from .frozen import frozen, plain_text
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
@@ -32,9 +33,12 @@ class Literal:
     value: Any
 
     def _identity(self) -> tuple[type, str | bytes]:
-        if self.value != self.value and type(self.value) is float:
+        kind = type(self.value)
+        if kind in SCALARS:
+            return kind, self.value.tobytes()
+        if kind is float and self.value != self.value:
             return float, struct.pack("<d", self.value)
-        return type(self.value), plain_text(self.value)
+        return kind, plain_text(self.value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._identity() == other._identity()

@@ -23,6 +23,7 @@ from .source import (
     Contents,
     ContextValue,
     Derived,
+    FromArray,
     Item,
     Local,
     Over,
@@ -68,6 +69,7 @@ RECORDS: dict[str, type] = {
     "referent": Referent,
     "context_value": ContextValue,
     "called": Called,
+    "from_array": FromArray,
     "ahead": Ahead,
     "over": Over,
     # guards

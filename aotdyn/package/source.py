@@ -158,6 +158,14 @@ class OwnDict(Derived):
 
 
 @node
+class FromArray(Derived):
+    """A tensor that shares the memory of an array of NumPy."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Import('torch', 'from_numpy'))}({base})"
+
+
+@node
 class Contents(Derived):
     """What an instance of a dict subclass holds, as a dict, where the class overrides reading."""
 

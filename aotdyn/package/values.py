@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin
 import msgpack
 import torch
 
+from .arrays import SCALARS, same_scalar, scalar_of
 from .errors import PackageError
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
@@ -488,6 +489,18 @@ def _decode_size(codec: Codec, data: list, depth: int) -> torch.Size:
     return torch.Size(parts)
 
 
+def _encode_scalar(codec: Codec, value: Any, depth: int) -> list:
+    """A scalar of NumPy."""
+    return ["numpy", SCALARS[type(value)], value.tobytes()]
+
+
+def _decode_scalar(codec: Codec, data: list, depth: int) -> Any:
+    try:
+        return scalar_of(*_parts(data, str, bytes))
+    except ValueError as error:
+        raise PackageError(str(error)) from None
+
+
 def _parts(data: list, *kinds: type) -> list:
     """What follows the tag, which must be of these types."""
     parts = data[1:]
@@ -514,6 +527,7 @@ _ENCODERS: dict[type, Callable[[Codec, Any, int], list]] = {
     torch.memory_format: _encode_torch_name,
     torch.device: _encode_device,
     torch.Size: _encode_size,
+    **dict.fromkeys(SCALARS, _encode_scalar),
 }
 
 _DECODERS: dict[str, Callable[[Codec, list, int], Any]] = {
@@ -534,6 +548,7 @@ _DECODERS: dict[str, Callable[[Codec, list, int], Any]] = {
     "memory_format": _decode_torch_name,
     "device": _decode_device,
     "Size": _decode_size,
+    "numpy": _decode_scalar,
 }
 
 
@@ -618,6 +633,8 @@ def _identity(value: Any) -> Any:
         return kind, _identity((value.start, value.stop, value.step))
     if kind is Literal:
         return kind, _identity(value.value)
+    if kind in SCALARS:
+        return kind, value.tobytes()
     return kind, value if kind in _BY_EQUALITY else id(value)
 
 
@@ -633,6 +650,7 @@ _COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
     set: _same_set,
     frozenset: _same_set,
     Literal: _same_literal,
+    **dict.fromkeys(SCALARS, same_scalar),
 }
 
 

@@ -11,6 +11,7 @@ from ..package.source import (
     Bound,
     Called,
     Contents,
+    FromArray,
     Item,
     Local,
     Over,
@@ -25,7 +26,10 @@ from .naming import Names
 from .unchanged import Unchanged, above, own_dict_of, unchanged
 
 # Paths that are bound to a name when several guards share them.
-_NAMED = Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead | Over
+_NAMED = (
+    Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead | Over
+    | FromArray
+)  # fmt: skip
 
 _DICT = Import("builtins", "dict")
 

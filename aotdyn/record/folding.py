@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .array_functions import ARRAY_FUNCTIONS
 from .signals import NotConstant
 from .variables import (
     Constant,
@@ -56,6 +57,7 @@ _IMPURE_METHODS = {
 }  # fmt: skip
 
 FOLDABLE: set[Any] = _foldable() - {hash, str.__hash__, bytes.__hash__, tuple.__hash__}
+FOLDABLE |= ARRAY_FUNCTIONS
 
 
 # Whether a member of an enum counts as a plain constant: whatever is done with it, or to an

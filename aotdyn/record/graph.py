@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import (
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._device import _device_constructors
 
+from ..package.arrays import SCALARS
 from ..package.frozen import plain_text
 from ..package.graph import Graph, GraphInput, Node, Value, torch_names, values_in
 from ..package.providers import providers_of
@@ -347,6 +348,8 @@ class GraphBuilder:
             return arg.value
         if isinstance(arg, Constant | Known | RangeVariable):
             value = arg.constant()
+            if type(value) in SCALARS and value.dtype.kind in _TAKEN_OTHERWISE:
+                raise GraphBreak("torch_refused", f"an argument that is a {arg.describe()}")
             if value.__class__ is torch.dtype and value in QUANTIZED:
                 # Some operators on fakes take it and give floats.
                 raise GraphBreak("torch_refused", f"a tensor of {value}")
@@ -373,7 +376,7 @@ class GraphBuilder:
         if isinstance(arg, Known):
             return self._by_name(arg)
         if isinstance(arg, Constant):
-            return arg.value
+            return arg.value.item() if type(arg.value) in SCALARS else arg.value
         if isinstance(arg, RangeVariable):
             return list(arg.value)
         if isinstance(arg, SliceVariable):
@@ -439,6 +442,10 @@ def _number_input(variable: Symbolic) -> GraphInput:
         return GraphInput(variable.node, "symfloat", value=repr(float(node.hint)))
     return GraphInput(variable.node, "int", value=str(node._expr))
 
+
+# Kinds of NumPy's scalars that torch takes for other numbers than they are: of complex ones it
+# drops a part, truth values are floats to it.
+_TAKEN_OTHERWISE = "cb"
 
 _RESERVED = {"graph", "True", "False", "None", "lambda", "in", "is", "if", "not", "and", "or"}
 

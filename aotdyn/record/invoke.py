@@ -9,6 +9,7 @@ import torch
 from ..package.reference import Import
 from ..package.source import Attribute, Bound
 from ..policy import refusal_to_inline
+from .array_functions import ARRAY_FUNCTIONS
 from .dispatch import dispatch, is_dispatch, is_recursive_repr, recursive_repr
 from .frame import Frame
 from .graph_ops import is_graph_operation
@@ -18,7 +19,7 @@ from .live_dicts import dict_item
 from .members import is_from, lookup
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
-from .operation import apply, call, goes_to_graph
+from .operation import apply, call, fold, goes_to_graph
 from .rules.table import RULES, find
 from .signals import GraphBreak, Raised, SkipFrame
 from .stand_ins import argument_error
@@ -236,6 +237,10 @@ def call_live(
         objects = any(isinstance(arg, _OBJECTS) for arg in (*args, *kwargs.values()))
         if not objects and goes_to_graph(t, live, args, kwargs):
             return t.graph.call(live, args, kwargs)
+    elif live in ARRAY_FUNCTIONS:
+        found = fold(t, live, args, kwargs)
+        if found is not None:
+            return found
     reason = refusal_to_inline(live)
     if reason is not None:
         raise GraphBreak(reason, live.__qualname__)
@@ -274,7 +279,8 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
     if maker is not None:
         return maker(t, cls, args, kwargs)
     has_rule = cls is type or find(cls, t.realize(args[0]) if args else None) is not None
-    if (has_rule or cls.__module__ == "builtins") and not issubclass(cls, BaseException):
+    is_plain = has_rule or cls in ARRAY_FUNCTIONS or cls.__module__ == "builtins"
+    if is_plain and not issubclass(cls, BaseException):
         return apply(t, cls, args, kwargs)
     if issubclass(cls, torch.Tensor):
         raise GraphBreak("unknown_call", f"making a {cls.__qualname__}")

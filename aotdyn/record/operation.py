@@ -19,6 +19,8 @@ from typing import Any
 
 from ..package.replaced import replaced_methods
 from ..policy import is_random
+from . import arrays
+from .array_functions import ARRAY_FUNCTIONS
 from .folding import FOLDABLE, operand, plain
 from .graph_ops import is_factory, is_graph_operation
 from .members import lookup
@@ -99,6 +101,10 @@ def apply(
         result = _by_own_method(t, operation, first, args[1:])
         if result is not None:
             return result
+    if operation in BINARY_METHODS and len(args) == 2 and arrays.has_a_say(args[1]):
+        computed = arrays.compute(t, operation, args, kwargs)
+        if computed is not None:
+            return computed
     rule = find(operation, first)
     if rule is not None:
         if kwargs or rule.misfit(args, kwargs):
@@ -237,6 +243,7 @@ _WHOLE = {math.factorial, math.gcd, math.lcm, math.comb, math.perm, math.isqrt}
 _TAKES_NUMBERS = FOLDABLE - {
     *BINARY_METHODS, *INPLACE_METHODS, *UNARY_METHODS, pow, bool, ascii, sum, min, max,
     operator.truth, operator.not_, operator.countOf, operator.indexOf, operator.concat,
+    *ARRAY_FUNCTIONS,
 } | {int, float, complex, bytes, round, operator.getitem}  # fmt: skip
 
 
@@ -304,6 +311,8 @@ def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:
 
 def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | None:
     """Computes an operation whose arguments are all plain constants; None where they are not."""
+    if arrays.concerns(operation, args, kwargs):
+        return arrays.compute(t, operation, args, kwargs)
     if operation in INPLACE_METHODS and not isinstance(args[0], Constant | TupleVariable):
         # What it gives is the object itself, changed.
         return None

@@ -25,6 +25,7 @@ from ..package.reference import Import, Literal, Live, Made, Reference
 from ..package.resolve import resolve_import
 from ..package.source import Attribute, Bound, Item, Source
 from ..package.variant import code_hash
+from .array_functions import numpy_parts
 from .polyfills import is_polyfill
 
 
@@ -190,6 +191,8 @@ def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:
         # One of a scanner has no text; compiling with the last one shows what is compiled.
         told = isinstance(value.pattern, str | bytes) and not value.flags & re.DEBUG
         return ("call", (re.compile, value.pattern, value.flags)) if told else None
+    if kind.__module__.partition(".")[0] == "numpy":
+        return numpy_parts(value)
     if not is_of_typing(kind) or not hasattr(value, "__args__"):
         return None
     if getattr(value, "__unpacked__", False):

@@ -38,6 +38,7 @@ from .namespaces import globals_source
 from .naming import Names, parameter_names
 from .references import is_made
 from .rules import (
+    arrays,
     attention,
     autograd,
     builtin_attributes,
@@ -73,6 +74,7 @@ from .rules import (
     simple_objects,
     symbolic,
     tensors,
+    tensors_of_arrays,
     texts,
     torch_state,
     transforms,
@@ -93,12 +95,12 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    attention, attributes, autograd, builtin_attributes, builtins, class_statements,
+    arrays, attention, attributes, autograd, builtin_attributes, builtins, class_statements,
     context_variables, copying, deques, enums, exception_groups, exceptions, function_objects,
     functions, generics, hashing, higher_order, holders, identities, inspection, instance_dicts,
     iterators, late_texts, library, live_iterators, logs, mapping_objects, mappings, modules,
     patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,
-    texts, torch_state, transforms,
+    tensors_of_arrays, texts, torch_state, transforms,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

@@ -10,10 +10,13 @@ from typing import Any
 
 import torch
 
+from ..package.arrays import SCALARS, np
 from ..package.guard import Guard
 from ..package.reference import CodeOf, Import, Literal
 from ..package.source import Attribute, Bound, Source
 from . import attributes, invoke, wrap
+from .array_functions import numpy_parts
+from .arrays import Arrays
 from .breaks import STEPPED
 from .bytecode import Instruction
 from .classes import ClassReliance
@@ -104,6 +107,7 @@ class Tracer:
         self.hashing = 0
         # id of an object -> the weak reference that the frame has made to it.
         self.weak_references: dict[int, MadeReference] = {}
+        self.arrays = Arrays()
         # Containers of which the text is being made.
         self.telling: list[Variable] = []
         # id of an object's own dictionary -> the object, and where it is reached from there.
@@ -302,14 +306,15 @@ class Tracer:
     def wrap_result(self, value: Any) -> Variable:
         """What a pure function of constants gave. Raises GraphBreak for unusual types."""
         kind = type(value)
-        if kind is int or kind in wrap.PLAIN:
+        if kind is int or kind in wrap.PLAIN or kind in SCALARS:
             return Constant(value)
         if kind is range:
             return RangeVariable(value)
         if kind is slice:
             parts = (value.start, value.stop, value.step)
             return self.new(SliceVariable(map(self.wrap_result, parts)))
-        if kind is tuple or kind is torch.Size or hasattr(kind, "n_sequence_fields"):
+        named = hasattr(kind, "n_sequence_fields") or wrap.is_named_tuple(kind)
+        if kind is tuple or kind is torch.Size or named:
             return self.new(TupleVariable(map(self.wrap_result, value), cls=kind))
         if kind is list:
             return self.wrap_list([self.wrap_result(item) for item in value])
@@ -322,8 +327,10 @@ class Tracer:
             raise GraphBreak("unknown_operation", f"a symbolic {kind.__name__} outside a graph")
         if isinstance(value, enum.Enum):
             return wrap.member_of_enum(self, value)
-        if isinstance(value, type):
+        if isinstance(value, type) or numpy_parts(value) is not None:
             return Known(value, Bound(self.references.to(value)))
+        if np is not None and isinstance(value, np.ndarray):
+            return self.arrays.variable(self, value)
         raise GraphBreak("unknown_type", f"a result of type {kind.__name__}")
 
     def wrap_list(self, items: list[Variable]) -> ListVariable:

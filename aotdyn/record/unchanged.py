@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from ..package.arrays import SCALARS
 from ..package.guard import Guard
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, OwnDict, ReferredItem, Source, TypeOf
@@ -24,7 +25,7 @@ _FIXED_TYPES = {
 }  # fmt: skip
 _FIXED_VALUES = (
     type(None), type(...), bool, int, float, complex, str, bytes, torch.dtype, torch.device,
-    torch.layout, torch.memory_format,
+    torch.layout, torch.memory_format, *SCALARS,
 )  # fmt: skip
 
 # What things cost, in lookups of an item: the registries of a module's hooks, the version of a

@@ -301,7 +301,7 @@ def _cell(t, value: types.CellType, source: Source) -> Variable:
     types.ClassMethodDescriptorType, torch._ops.OpOverload, torch._ops.OpOverloadPacket,
     torch._ops._OpNamespace, torch._ops._Ops,
 )  # fmt: skip
-def _known(t, value: Any, source: Source) -> Variable:
+def known_by_identity(t, value: Any, source: Source) -> Variable:
     if type(value) is types.BuiltinFunctionType and t.references_to(value) is None:
         # A C method bound to an object: `[].append` stored in a variable.
         return opaque(t, value, source)
@@ -551,12 +551,13 @@ def _is_alias(value: Any) -> bool:
 _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
     (lambda value: issubclass(type(value), type), _class),
     # What stands in sys.modules with a class of its own, such as torch._VF.
-    (lambda value: issubclass(type(value), types.ModuleType) and importable(value), _known),
+    (lambda value: issubclass(type(value), types.ModuleType) and importable(value),
+     known_by_identity),
     (lambda value: issubclass(type(value), enum.Enum), _enum),
-    (is_bound_enum_member, _known),
+    (is_bound_enum_member, known_by_identity),
     (_is_alias, _alias),
     # Its other objects: `Any`, `List`, type variables.
-    (lambda value: type(value).__module__ == "typing", _known),
+    (lambda value: type(value).__module__ == "typing", known_by_identity),
     (_is_named_tuple, _named_tuple),
     (_is_struct_sequence, _named_tuple),
     (lambda value: issubclass(type(value), dict), _mapping),

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections import OrderedDict, defaultdict, namedtuple
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aotdyn.package.arrays import SCALARS
 from aotdyn.package.errors import PackageError
 from aotdyn.package.reference import Import, Literal
 from aotdyn.package.source import Local
@@ -50,11 +52,21 @@ def exact(value):
         return kind, hex(value)
     if type(value) is Literal:
         return kind, exact(value.value)
+    if isinstance(value, np.generic):
+        return kind, value.tobytes().hex()
     return kind, repr(value)
 
 
 def doubles():
     return st.binary(min_size=8, max_size=8).map(lambda bits: struct.unpack(">d", bits)[0])
+
+
+def scalars(kind):
+    """NumPy's scalars of a type, by their bits."""
+    if kind is np.bool_:
+        return st.sampled_from([np.True_, np.False_])
+    size = np.dtype(kind).itemsize
+    return st.binary(min_size=size, max_size=size).map(lambda bits: np.frombuffer(bits, kind)[0])
 
 
 FLOATS = st.floats() | doubles() | st.sampled_from([0.0, -0.0, math.inf, math.nan])
@@ -72,6 +84,7 @@ HASHABLE_LEAVES = (
     | st.sampled_from([..., NotImplemented, torch.float32, torch.strided, torch.channels_last])
     | st.sampled_from([torch.device("cpu"), torch.device("cuda", 2)])
     | st.lists(st.integers(0, 2**62)).map(torch.Size)
+    | st.sampled_from(sorted(SCALARS, key=SCALARS.get)).flatmap(scalars)
     | st.builds(Import, TEXTS, st.sampled_from(["f", "Class.é", "_"]))
 )
 HASHABLE = st.recursive(

@@ -92,8 +92,11 @@ def r_json(x):
 
 
 @refused("unknown_call")
-def r_ufunc(x):
-    return numpy.sqrt(4.0), x  # here
+def r_bound_method_of_c(x):
+    return NEXT(), x  # here
+
+
+NEXT = itertools.count().__next__
 
 
 @refused("recursion")
@@ -149,10 +152,10 @@ def r_randint(x):
 
 @refused("unknown_type")
 def r_array(x):
-    return len(ARRAY), x  # here
+    return ARRAY[0], x  # here
 
 
-ARRAY = numpy.ones(3)
+ARRAY = numpy.ones(3000)
 
 
 @refused("unknown_operation")
@@ -211,7 +214,7 @@ def r_hash(x):
     return {NUMBER: x}  # here
 
 
-NUMBER = numpy.float64(1.5)
+NUMBER = numpy.longdouble(1.5)
 
 
 class OwnCheck(type):

@@ -10,6 +10,7 @@ import types
 from collections import OrderedDict
 from contextvars import ContextVar
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -170,6 +171,13 @@ SET.set(4)
 PREHOOK = lambda m, args: None  # noqa: E731
 
 # (guard, values that pass, values that must fail); a value is what `v` is, or a pair for v and w.
+def locked():
+    """An array that cannot be written to."""
+    made = np.ones((2, 3))
+    made.setflags(write=False)
+    return made
+
+
 ROWS: list[tuple[Guard, list, list]] = [
     (Guard("TYPE", V, builtin("int")), [1, -5], [True, 1.0, None, "1"]),
     (Guard("TYPE", V, here("Base")), [Base()], [Derived(), Base, None]),
@@ -226,6 +234,11 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("LACKS", V, here("Base")), [{Derived: 1}], [{Base: 1}]),
     (Guard("EMPTY", V), [[], {}, (), ""], [[0], {0: 0}, "a"]),
     (Guard("NONEMPTY", V), [[0], {0: 0}, "a"], [[], {}, ()]),
+    (Guard("ARRAY", V, ("<f8", (2, 3), (24, 8), True)), [np.ones((2, 3)), np.zeros((2, 3))],
+     [np.ones((3, 2)), np.ones((2, 3), "f4"), np.ones((2, 3), order="F"), locked(), [1.0], None]),
+    (Guard("HOLDS", V, np.arange(2).tobytes()), [np.arange(2)], [np.arange(3), np.ones(2), None]),
+    (Guard("EQUALS", V, np.float32(0.5)), [np.float32(0.5)], [0.5, np.float64(0.5), np.float32(1)]),
+    (Guard("EQUALS", V, np.float64("nan")), [np.float64("nan")], [math.nan, -np.float64("nan")]),
     (Guard("NO_END", V), [None, [], X, len],
      [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), io.BytesIO()]),
     (Guard("EMPTY_CELL", V), [cell()], [cell(None), cell(1)]),

@@ -25,17 +25,25 @@ def islice(iterable, /, *bounds):
         raise TypeError("islice expected at least 2 arguments, got 1")
     if len(bounds) > 3:
         raise TypeError(f"islice expected at most 4 arguments, got {len(bounds) + 1}")
-    part = slice(*bounds)
-    for bound in (part.start, part.stop, part.step):
-        if bound is not None and (not isinstance(bound, int) or bound < 0):
-            what = "Stop argument" if len(bounds) == 1 else "Indices"
-            raise ValueError(
-                f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize."
-            )
+    what = "Stop argument" if len(bounds) == 1 else "Indices"
+    part = slice(*[_bound(bound, what) for bound in bounds])
     step = 1 if part.step is None else part.step
     if step == 0:
         raise ValueError("Step for islice() must be a positive integer or None.")
     return _islice(iter(iterable), 0 if part.start is None else part.start, part.stop, step)
+
+
+def _bound(bound, what):
+    """A bound of `islice` as a number."""
+    if bound is None:
+        return None
+    try:
+        number = operator.index(bound)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+    return number
 
 
 def _islice(iterator, start, stop, step):

@@ -326,7 +326,7 @@ def builtin_getattr(t, self, name, default=None):
     if value is MISSING:
         if default is not None:
             return default
-        no_attribute(t, self, key)
+        no_attribute(t, self, key, _refused_text(self, key))
     if isinstance(value, C_CALLABLES):
         return MethodVariable(self, Known(value, Bound(t.references.to(value))))
     if isinstance(self, TupleVariable) and type(value).__name__ == "_tuplegetter":
@@ -345,6 +345,16 @@ def builtin_getattr(t, self, name, default=None):
     if isinstance(self, TupleVariable) and not hasattr(type(value), "__get__"):
         return member(t, self.type, key, value)
     return t.wrap_result(getattr(t.constant(self), key))
+
+
+def _refused_text(self: Variable, name: str) -> str:
+    """What the type of a constant says of an attribute that is not there."""
+    if isinstance(self, Constant):
+        try:
+            getattr(self.value, name)
+        except AttributeError as error:
+            return str(error)
+    return ""
 
 
 def _may_have_own(self: Variable, name: str, held: Any) -> bool:

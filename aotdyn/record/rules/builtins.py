@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from ...package.arrays import SCALARS
 from ...package.source import Bound
 from ..attributes import own_dict_source
 from ..iteration import each, iterate
@@ -357,7 +358,8 @@ def _identical_types(left: Variable, right: Variable) -> bool | None:
 
 # One object each.
 _UNIQUE = (bool, NoneType, type(Ellipsis), type(NotImplemented), torch.dtype, torch.layout,
-           torch.memory_format)  # fmt: skip
+           torch.memory_format,
+           *(kind for kind, name in SCALARS.items() if name == "bool"))  # fmt: skip
 _NUMBERS = (Constant, Symbolic)
 # The ints of which CPython has one object each.
 _SMALLEST, _LARGEST = -5, 256

@@ -3,6 +3,7 @@
 import operator
 from typing import Any
 
+from ...package.arrays import SCALARS
 from ..body import BodyWriter, rebuilds
 from ..keys import HASHED_KEYS, key_of
 from ..operation import apply, call_method, truth
@@ -26,7 +27,7 @@ from ..variables.sequences import SequenceObject
 from .table import rule
 
 # Their hash is the same in every process.
-_STABLE = (int, float, bool, complex)
+_STABLE = (int, float, bool, complex, *SCALARS)
 
 
 class HashedKey:

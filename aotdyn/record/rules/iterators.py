@@ -177,7 +177,10 @@ def reversed_view(t, self, of=None):
 @rule(enumerate)
 def make_enumerate(t, self, start=None):
     inner = apply(t, iter, [self])
-    return t.new(EnumerateVariable(inner, Constant(0) if start is None else t.realize(start)))
+    start = Constant(0) if start is None else t.realize(start)
+    if isinstance(start, Constant | ObjectVariable):
+        start = apply(t, int, [apply(t, operator.index, [start])])
+    return t.new(EnumerateVariable(inner, start))
 
 
 @rule(zip)

@@ -6,6 +6,7 @@ import sys
 
 import torch
 
+from ...package.arrays import SCALARS
 from ..folding import comparable
 from ..iteration import chunks, iterate
 from ..operation import apply, call, call_method, truth
@@ -202,8 +203,12 @@ def mul(t, self, count):
 
 
 def _repetitions(t, count: Variable) -> Variable:
-    """How often a sequence is repeated; an object with a `__rmul__` decides what that means."""
+    """How often a sequence is repeated; an object with a `__rmul__` decides what that means, which
+    leaves it to the sequence where it is a whole number of NumPy."""
     count = t.realize(count)
+    if isinstance(count, Constant) and type(count.value) in SCALARS:
+        whole = hasattr(count.value, "__index__")
+        return Constant(operator.index(count.value)) if whole else count
     return count if hasattr(count.type, "__rmul__") else _bound(t, count)
 
 
@@ -229,8 +234,9 @@ def imul(t, self, count):
 @rule(operator.mul, Constant)
 def mul_reversed(t, self, other):
     other = t.realize(other)
-    if isinstance(other, ListVariable | TupleVariable) and type(self.value) is int:
-        return _like(t, other, _repeated(t, other, self))
+    count = _repetitions(t, self)
+    if isinstance(other, ListVariable | TupleVariable) and count.type is int:
+        return _like(t, other, _repeated(t, other, count))
     if isinstance(other, ObjectVariable) and self.type in (str, bytes):
         count = _repetitions(t, other)
         if count is not other:
