@@ -241,6 +241,12 @@ def _hooks(guard, name, value):
     return f"{name(Runtime('hook_kinds'))}({value(guard.source)}) == {guard.expected!r}"
 
 
+def _told(guard, name, value):
+    """A warning does not raise. expected: its class and its text."""
+    category, text = guard.expected
+    return f"not {name(Runtime('may_raise'))}({name(category)}, {text!r})"
+
+
 def _no_global_hooks(guard, name, value):
     return f"{name(Runtime('no_global_hooks'))}()"
 
@@ -281,4 +287,5 @@ KINDS: dict[str, Callable[..., str]] = {
     "NO_HOOKS": _no_hooks,
     "HOOKS": _hooks,
     "NO_GLOBAL_HOOKS": _no_global_hooks,
+    "TOLD": _told,
 }

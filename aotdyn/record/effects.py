@@ -8,6 +8,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from ..package.reference import Reference
+from ..package.source import Source
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -37,6 +39,9 @@ class Effects:
         self.globals: dict[tuple[int, str], tuple] = {}
         # (class that existed before, name) -> what was set there last, or DELETED
         self.members: dict[tuple[type, str], Any] = {}
+        # Calls that are made for their effect alone: the name of a function of the runtime, and
+        # what it gets, in order.
+        self.calls: list[tuple[str, tuple[Variable | Reference | Source, ...]]] = []
         # Within a function that runs at another time, or again: what it has made itself, the
         # only things that it may change.
         self._own: dict[int, Variable] | None = None
@@ -138,6 +143,13 @@ class Effects:
         """Gives a set new contents."""
         self.touch(target)
         target.items = items
+
+    def call(self, function: str, *args: Variable | Reference | Source) -> None:
+        """Notes that a function of the runtime is to be called when the effects are written."""
+        if self._own is not None:
+            raise GraphBreak("mutation", "a function that runs at another time has an effect")
+        self.count += 1
+        self.calls.append((function, args))
 
     def set_global(self, globals_: dict, source, name: str, value: Variable) -> None:
         """Stores a global variable."""

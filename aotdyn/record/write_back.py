@@ -4,7 +4,8 @@ have in the trace."""
 from collections.abc import Callable
 from typing import Any
 
-from ..package.reference import Import
+from ..package.reference import Import, Reference
+from ..package.source import Source
 from .body import BodyWriter, attribute_base, dict_base, require_same_hashes, set_attribute
 from .variables import (
     DELETED,
@@ -17,6 +18,7 @@ from .variables import (
     MappingObject,
     ObjectVariable,
     SetVariable,
+    Variable,
 )
 
 
@@ -37,7 +39,15 @@ def write_effects(w: BodyWriter) -> list[str]:
             lines.append(f"delattr({holder}, {name!r})")
     for source, name, value in w.t.effects.global_stores():
         lines.append(f"{w.load(source)}[{name!r}] = {w.value(value)}")
+    for function, args in w.t.effects.calls:
+        lines.append(f"{w.runtime(function)}({', '.join(_argument(w, arg) for arg in args)})")
     return lines
+
+
+def _argument(w: BodyWriter, value: Variable | Reference | Source) -> str:
+    if isinstance(value, Variable):
+        return w.value(value)
+    return w.load(value) if isinstance(value, Source) else w.ref(value)
 
 
 def _list_effect(w: BodyWriter, v: ListVariable, target: str) -> list[str]:

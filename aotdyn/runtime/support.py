@@ -8,19 +8,22 @@ from torch.nn.modules import module as torch_module
 from ..package.iterators import ahead, left, over
 from ..package.lifetimes import has_end
 from ..package.made_classes import made_class
+from ..package.messages import may_raise
 from ..package.modules import hook_kinds, hook_registries
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.resolve import made_alike
 from ..package.values import contents, same_value
 from ..package.variant import code_hash
 from .cpython import END
+from .messages import log_at, warn_above, warn_at
 from .restart import keep
 from .steps import handling, thrown, waiting
 
 __all__ = [
     "Continue", "END", "Rest", "ahead", "annotations", "code_is", "contents", "handling", "has_end",
-    "hook_kinds", "keep", "left", "made_alike", "made_class", "no_global_hooks", "no_hooks",
-    "over", "own_dict", "same_keys", "same_value", "thrown", "waiting",
+    "hook_kinds", "keep", "left", "log_at", "made_alike", "made_class", "may_raise",
+    "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value", "thrown",
+    "waiting", "warn_above", "warn_at",
 ]  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Functions that work on functions, the markers of aotdyn and torch, and text methods."""
 
 import functools
-import warnings
 
 from ... import markers
 from ..iteration import each, iterate
@@ -56,8 +55,3 @@ def join(t, self, items):
         return t.wrap_result(self.value.join(parts))
     except TypeError as error:
         raise Raised(t.exception(TypeError, *error.args)) from None
-
-
-@rule(warnings.warn)
-def warn(t, *args, **kwargs):
-    raise GraphBreak("builtin_call", "warnings.warn")
