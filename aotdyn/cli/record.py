@@ -23,12 +23,20 @@ from aotdyn.cli import Failure, script
     is_flag=True,
     help="Record the values of parameters and buffers too, for `aotdyn pack --freeze`.",
 )
+@click.option(
+    "--device",
+    default="cpu",
+    metavar="TARGET",
+    help="The GPU that the recording is for, such as cuda:sm_90. Where there is none, tensors on "
+    "`cuda` are computed by the CPU.",
+)
 @script.arguments
 @click.pass_context
 def command(
     ctx: click.Context,
     output: Path | None,
     weights: bool,
+    device: str,
     as_module: bool,
     program: tuple[str, ...],
 ) -> None:
@@ -41,11 +49,18 @@ def command(
     import aotdyn
     from aotdyn.runtime.patch import patched
 
+    if device != "cpu":
+        from aotdyn.package.compilers.gpu import emulated
+
+        if not emulated.is_there(device):
+            emulated.start_anew()
+
     with patched(roots=True):
         found = script.locate(program, as_module)
         output = output or Path(_name(program[0], as_module) + ".rec")
         file = output.absolute()  # the program may change the working directory
-        with aotdyn.record(file, script=program[0], weights=weights) as recording:
+        told = {"script": program[0], "device": device, "weights": weights}
+        with aotdyn.record(file, **told) as recording:
             status = found.run()
 
     if recording.empty:

@@ -33,13 +33,15 @@ _ARRAY, _UINT32, _BIN32 = 0x93, 0xCE, 0xC6
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where a recording comes from. device: what it was made for, as in `cuda:sm_90`."""
+    """Where a recording comes from. device: what it was made for, as in `cuda:sm_90`. devices: of
+    each device that the program named and that was not there, the one that computed instead."""
 
     format: int
     python: str
     torch: str
     device: str
     script: str
+    devices: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,12 @@ class Recording:
             parts.append(f"{len(self.obstacles)} not recorded")
         if self.truncated:
             parts.append("last record cut off")
+        for named, _ in self.header.devices:
+            if all(item.device != named for g in self.graphs.values() for item in g.inputs):
+                parts.append(f"no tensor on {named}")
         head = self.header
-        origin = f"Python {head.python}, torch {head.torch}, {head.device}"
+        instead = "".join(f"; {named} was {computed}" for named, computed in head.devices)
+        origin = f"Python {head.python}, torch {head.torch}, {head.device}{instead}"
         return f"{', '.join(parts)} ({f'{head.script}; ' if head.script else ''}{origin})"
 
 
@@ -142,7 +148,14 @@ class RecordingWriter:
     AotdynError when the file cannot be written; after that all further records are dropped.
     """
 
-    def __init__(self, path: str | os.PathLike, *, script: str = "", device: str = "cpu"):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        *,
+        script: str = "",
+        device: str = "cpu",
+        devices: tuple[tuple[str, str], ...] = (),
+    ):
         self.path = Path(path)
         self._process = os.getpid()
         # Reentrant, because a signal handler or a finalizer may record in the middle of a record.
@@ -153,7 +166,7 @@ class RecordingWriter:
             self._file: BinaryIO | None = open(self.path, "wb", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise AotdynError(f"cannot write the recording {path}: {error.strerror}") from error
-        header = Header(FORMAT_VERSION, this_python(), this_torch(), device, script)
+        header = Header(FORMAT_VERSION, this_python(), this_torch(), device, script, devices)
         self._write(MAGIC + _framed(to_bytes(_CODEC.encode(header))))
 
     def variant(self, variant: Variant) -> bool:
@@ -357,6 +370,7 @@ def merge(recordings: Sequence[Recording]) -> Recording:
         first,
         device=_joined([recording.header.device for recording in recordings]),
         script=_joined([recording.header.script for recording in recordings]),
+        devices=tuple(dict.fromkeys(pair for r in recordings for pair in r.header.devices)),
     )
     variants: dict[str, Variant] = {}
     graphs: dict[str, Graph] = {}

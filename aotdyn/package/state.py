@@ -12,6 +12,9 @@ from .errors import AotdynError
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .replaced import replaced
 
+# The devices whose autocast a recorded program can use, in the order in which the state has them.
+AUTOCASTS = ("cpu", "cuda")
+
 # Not part of what a trace depends on; they differ between machines.
 _MACHINE = ("num_threads",)
 
@@ -93,8 +96,9 @@ def _without_inference(text: str) -> str:
 
 def _apply(state: dict) -> None:
     autocast = state["autocast_state"]
-    torch.set_autocast_enabled("cpu", autocast["enabled"][0])
-    torch.set_autocast_dtype("cpu", _dtype(autocast["dtype"][0]))
+    for kind, enabled, dtype in zip(AUTOCASTS, autocast["enabled"], autocast["dtype"]):
+        torch.set_autocast_enabled(kind, enabled)
+        torch.set_autocast_dtype(kind, _dtype(dtype))
     torch.set_autocast_cache_enabled(autocast["cached_enabled"])
     torch.set_default_dtype(_dtype(state["default_dtype"]))
     # `torch.use_deterministic_algorithms` tells Inductor, and imports it for that.

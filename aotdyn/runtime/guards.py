@@ -12,7 +12,7 @@ from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import Import, State, TensorMeta, Tensors
 from ..package.replaced import FUNCTIONAL, TENSOR, replaced, unchanged, version
 from ..package.resolve import resolve_import
-from ..package.state import attention_kernels, process_state
+from ..package.state import AUTOCASTS, attention_kernels, process_state
 
 _C = torch._C._dynamo.guards
 
@@ -95,7 +95,9 @@ def explain_state(reference: State, check: Any) -> str:
 
 
 def tensor_check(reference: Tensors, state: State) -> Callable[..., bool]:
-    """Whether tensors have the recorded properties, and are all different objects."""
+    """Whether tensors have the recorded properties, and are all different objects.
+
+    Raises PackageError where the device that they were on is not there."""
     with _recorded(state):
         guards = _tensor_guards(reference)
     check = guards.check
@@ -126,7 +128,10 @@ def _tensor_guards(reference: Tensors) -> Any:
 def _sample(meta: TensorMeta) -> torch.Tensor:
     """A tensor without elements that has the class, dtype, device and flags to compare with."""
     dtype = getattr(torch, meta.dtype)
-    sample = torch.empty(0, dtype=dtype, device=meta.device)
+    try:
+        sample = torch.empty(0, dtype=dtype, device=meta.device)
+    except (AssertionError, RuntimeError) as error:  # without CUDA, and without that device
+        raise PackageError(f"it is for tensors on {meta.device}, which is not here") from error
     if "Conjugate" in meta.keys:
         sample = sample.conj()
     if "Negative" in meta.keys:
@@ -147,14 +152,16 @@ def _recorded(state: State) -> Iterator[None]:
     TensorGuards notes the keys of its samples when it is built.
     """
     wanted = json.loads(state.json)
-    autocast = any(wanted.get("autocast_state", {}).get("enabled", ()))
+    enabled = wanted.get("autocast_state", {}).get("enabled", ())
     grad = torch.is_grad_enabled()
-    before = torch.is_autocast_enabled("cpu")
+    before = [(kind, torch.is_autocast_enabled(kind)) for kind in AUTOCASTS]
     with torch.inference_mode(wanted["inference_mode"]):
         torch._C._set_grad_enabled(True)
-        torch.set_autocast_enabled("cpu", autocast)
+        for kind, wish in zip(AUTOCASTS, enabled):
+            torch.set_autocast_enabled(kind, wish)
         try:
             yield
         finally:
-            torch.set_autocast_enabled("cpu", before)
+            for kind, was in before:
+                torch.set_autocast_enabled(kind, was)
             torch._C._set_grad_enabled(grad)

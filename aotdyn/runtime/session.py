@@ -29,8 +29,20 @@ class Session:
 def record(
     path: str | os.PathLike, *, script: str = "", device: str = "cpu", weights: bool = False
 ) -> Iterator[Session]:
-    """Records what compiled callables do inside to the file `path`; graphs run eagerly."""
-    with RecordingWriter(path, script=script, device=device) as writer:
+    """Records what compiled callables do inside to the file `path`; graphs run eagerly.
+
+    device: a GPU target that the recording is for, such as `cuda:sm_90`; the process must have a
+    GPU, or have been started to emulate it."""
+    with contextlib.ExitStack() as stack:
+        devices: tuple[tuple[str, str], ...] = ()
+        if device != "cpu":
+            # Not at the top: it belongs to the compilers.
+            from ..package.compilers.gpu.emulated import emulated
+
+            devices = stack.enter_context(emulated(device))
+        writer = stack.enter_context(
+            RecordingWriter(path, script=script, device=device, devices=devices)
+        )
         recorder.start(writer, weights)
         try:
             yield Session(writer)

@@ -98,3 +98,56 @@ def test_script_that_does_not_compile_keeps_the_last_recording(tmp_path, aotdyn)
 def test_recording_that_cannot_be_written(tmp_path, aotdyn, refused, power):
     line = refused(aotdyn("record", "-o", "nowhere/out.rec", power, "2"))
     assert "nowhere/out.rec" in line and "No such file or directory" in line
+
+
+TRAIN = """
+import torch
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.LayerNorm(4)).to(device)
+
+@torch.compile
+def step(x):
+    scale = torch.arange(4, device=x.device) if x.is_cuda else 1
+    loss = (model(x) * scale).sum()
+    print("between", loss.device)
+    return loss * 2
+
+for size in (4, 5, 6):
+    loss = step(torch.ones(size, 8).to(device))
+    loss.backward()
+print(model[0].weight.grad.device)
+"""
+
+
+@pytest.mark.slow
+def test_for_a_gpu_that_is_not_there(tmp_path, aotdyn, eager):
+    """Programs see the device; where it is not, what was recorded for it is a miss, no error."""
+    (tmp_path / "train.py").write_text(TRAIN)
+    done = aotdyn("record", "--device", "cuda:sm_90", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "between cuda:0\n" * 3 + "cuda:0\n"
+    recording = read_recording(tmp_path / "train.rec")
+    assert recording.header.device == "cuda:sm_90"
+    assert recording.header.devices == (("cuda:0", "cpu"),)
+    assert {item.device for g in recording.graphs.values() for item in g.inputs} == {"cuda:0"}
+    assert "cuda:sm_90; cuda:0 was cpu" in aotdyn("inspect", "train.rec").stdout
+    assert aotdyn("pack", "train.rec", "-o", "train.pkg").returncode == 0
+    for policy in ("jit", "eager"):
+        done = aotdyn("run", "--package", "train.pkg", "--on-miss", policy, "train.py")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == eager("train.py").stdout
+        assert "it is for tensors on cuda:0, which is not here" in done.stderr
+    done = aotdyn("run", "--package", "train.pkg", "--on-miss", "error", "train.py")
+    assert "no variant of step" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_that_keeps_to_the_cpu_is_told(aotdyn, power):
+    done = aotdyn("record", "--device", "cuda:sm_90", power, "2")
+    assert done.returncode == 0, done.stderr
+    assert "no tensor on cuda:0" in done.stderr
+
+
+def test_unknown_devices_are_refused(aotdyn, power, refused):
+    assert "there is no GPU target 'gpu'" in refused(aotdyn("record", "--device", "gpu", power))

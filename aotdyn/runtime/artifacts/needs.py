@@ -9,7 +9,11 @@ import torch
 def unmet(needs: dict[str, str]) -> str:
     """What is not as a target needs it, or nothing. Needs that are not known are left to the
     loader."""
-    here = {"torch": str(torch.__version__), "machine": os.uname().machine}
+    version = str(torch.__version__)
+    # Code for a GPU is for all builds of a release, that for CPUs for the very same one.
+    if "+" not in needs.get("torch", "+"):
+        version = version.partition("+")[0]
+    here = {"torch": version, "machine": os.uname().machine}
     for name, value in here.items():
         if needs.get(name, value) != value:
             return f"it is for {name} {needs[name]}, this is {value}"

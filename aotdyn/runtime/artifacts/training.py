@@ -138,7 +138,7 @@ def _function(plan: Plan, forward: Part, backward: Part) -> type[torch.autograd.
         return found, frozenset(absent)
 
     def run_backward(given: list) -> tuple:
-        if not autocast and not torch.is_autocast_enabled("cpu"):
+        if not autocast and not torch._C._is_any_autocast_enabled():
             return tuple(backward(given))
         guard = torch._C._DisableAutocast()
         try:

@@ -32,6 +32,8 @@ def test_no_code_for_this_machine(monkeypatch):
 def test_what_is_not_met():
     assert unmet({}) == unmet({"torch": str(torch.__version__), "glibc": "2.4", "odd": "1"}) == ""
     assert unmet({"torch": "1.0"}).startswith("it is for torch 1.0, this is ")
+    assert unmet({"torch": str(torch.__version__).partition("+")[0]}) == ""  # for all its builds
+    assert unmet({"torch": f"{torch.__version__}+other"})
     assert "machine" in unmet({"machine": "mips"})
     assert "glibc 99.0" in unmet({"glibc": "99.0"}) or not library.os.confstr("CS_GNU_LIBC_VERSION")
 

@@ -1,5 +1,6 @@
-"""The environment of a process that works with fake tensors of a GPU, where torch is a build for
-CPUs: it can differentiate and write to them with a library in front of torch's own."""
+"""The environment of a process in which a GPU is made up, where torch is a build for CPUs: with a
+library in front of torch's own, tensors can be on it, fake ones and, in the CPU's memory, real
+ones."""
 
 import os
 from pathlib import Path
@@ -28,7 +29,18 @@ def made_up_environment(toolchain: Toolchain) -> dict[str, str]:
     }
 
 
+def is_made_up() -> bool:
+    """Whether this process has the library: operators have kernels for a GPU that is not there."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key("aten::convolution", "CUDA")
+    return has and not torch.version.cuda and not torch.version.hip
+
+
 def forget_environment() -> None:
-    """Called in that process: compilers that it starts are not to load torch."""
+    """Called in that process: what it starts is not to load torch. What the variables held besides
+    is left."""
     for name in _VARIABLES:
-        os.environ.pop(name, None)
+        ours, _, rest = os.environ.get(name, "").partition(os.pathsep)
+        if rest:
+            os.environ[name] = rest
+        else:
+            os.environ.pop(name, None)
