@@ -93,18 +93,21 @@ def plain_text(value: Any) -> str:
     except ValueError:
         if type(value) is int:
             return hex(value)
-        parts = _parts(value)
+        parts = parts_of(value)
+        if not parts:
+            raise TypeError(f"a {type(value).__name__} that cannot be written out") from None
         return f"{type(value).__name__}({', '.join(map(plain_text, parts))})"
 
 
-def _parts(value: Any) -> tuple:
+def parts_of(value: Any) -> tuple:
+    """What a container of plain data holds; () for any other value."""
     if type(value) in (range, slice):
         return value.start, value.stop, value.step
     if type(value) is dict:
         return tuple(value.items())
     if type(value) in (tuple, list, set, frozenset):
         return tuple(value)
-    raise TypeError(f"a {type(value).__name__} that cannot be written out")
+    return ()
 
 
 def _refuse(self: Any, name: str, *value: Any) -> None:

@@ -8,7 +8,7 @@ import struct
 from typing import Any
 
 from .arrays import SCALARS
-from .frozen import frozen, plain_text
+from .frozen import frozen, parts_of, plain_text
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
 
@@ -32,19 +32,27 @@ class Literal:
 
     value: Any
 
-    def _identity(self) -> tuple[type, str | bytes]:
-        kind = type(self.value)
-        if kind in SCALARS:
-            return kind, self.value.tobytes()
-        if kind is float and self.value != self.value:
-            return float, struct.pack("<d", self.value)
-        return kind, plain_text(self.value)
+    def _identity(self) -> tuple[type, str | bytes, bytes]:
+        if type(self.value) in SCALARS:
+            return type(self.value), self.value.tobytes(), b""
+        text = plain_text(self.value)
+        return type(self.value), text, _nans(self.value) if "nan" in text else b""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash(self._identity())
+
+
+def _nans(value: Any) -> bytes:
+    """The bits of all nans in a value: one has a sign, of which its text tells nothing."""
+    if type(value) is float:
+        return struct.pack("<d", value) if value != value else b""
+    if type(value) in SCALARS:
+        return value.tobytes()
+    parts = (value.real, value.imag) if type(value) is complex else parts_of(value)
+    return b"".join(map(_nans, parts))
 
 
 @frozen

@@ -2,6 +2,7 @@
 side effects written back, then how the frame goes on. How a kind of value is rebuilt is in
 `rebuild`, how it is changed in `write_back`."""
 
+import re
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from .signals import GraphBreak
 from .variables import DELETED, DictVariable, Lazy, ObjectVariable, Variable
 
 REBUILD: dict[type, Callable] = {}
+_WORD = re.compile(r"\w+")
 
 
 def rebuilds(*kinds: type) -> Callable[[Callable], Callable]:
@@ -121,6 +123,13 @@ class BodyWriter:
         self.lines.append(f"{name} = {expression}")
         self.held.append(name)
         return name
+
+    def let_go(self, rest: list[str]) -> None:
+        """Lets go of all values of which the rest of the body, these lines, makes no use."""
+        used = {word for line in rest for word in _WORD.findall(line)}
+        unused = [name for name in dict.fromkeys(("inputs", *self.held)) if name not in used]
+        if unused:
+            self.lines.append(f"{' = '.join(unused)} = None")
 
     def ref(self, value: Reference) -> str:
         """The name that a reference is bound to."""

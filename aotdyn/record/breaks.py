@@ -208,11 +208,17 @@ class Ending:
         live = live_locals(self.frame.decoded, self.frame.decoded.at[offset])
         return live | self._held(live)
 
+    @property
+    def sees_lifetimes(self) -> bool:
+        """Whether the frame may tell which objects are still there."""
+        values = self.frame.locals.values()
+        return sees_lifetimes(self.frame.code) or any(map(_refers_weakly, values))
+
     def _held(self, live: frozenset[str]) -> set[str]:
         """The other local variables whose end the program may see: a frame holds them to its
         own."""
         values = self.frame.locals
-        if sees_lifetimes(self.frame.code) or any(map(_refers_weakly, values.values())):
+        if self.sees_lifetimes:
             return set(self.frame.code.co_varnames)
         # What the frame has been called with its caller holds.
         given = self.t.entry.point is None
@@ -287,6 +293,8 @@ def write_break(
         guarded = ending.raising(error)
     effects = write_effects(writer)
     writer.lines += effects
+    if ending.sees_lifetimes:
+        writer.let_go(ending.tail)
     if guarded is None:
         writer.lines += ending.tail
     else:

@@ -116,6 +116,8 @@ class Effects:
         target.items[key] = (key_variable if old is None else old[0], value)
         target.absent.discard(key)
         target.changes.append(("set", key))
+        if target.below is not None:
+            target.below.setdefault(key)
 
     def delete_item(self, target: DictVariable, key) -> None:
         """Removes a dict's item that is there."""
@@ -123,19 +125,24 @@ class Effects:
         target.changes.append(("del", key, target.items[key][0]))
         del target.items[key]
         target.absent.add(key)
+        if target.below is not None:
+            del target.below[key]
 
-    def move_to_front(self, target: DictVariable, key) -> None:
-        """Makes a dict's item its first."""
+    def move(self, target: DictVariable, key, last: bool) -> None:
+        """Makes an item of an OrderedDict its last, or its first."""
         self.touch(target)
+        if target.below is None and target.live is None:
+            target.below = dict.fromkeys(target.items)
         held = target.items.pop(key)
-        target.items = {key: held, **target.items}
-        target.changes.append(("first", key, held[0]))
+        target.items = {**target.items, key: held} if last else {key: held, **target.items}
+        target.changes.append(("last" if last else "first", key, held[0]))
 
     def clear(self, target: DictVariable) -> None:
         """Empties a dict."""
         self.touch(target)
         target.items.clear()
         target.absent.clear()
+        target.below = None
         target.complete = True
         target.changes.append(("clear", None))
 

@@ -94,6 +94,9 @@ def _replay(variable: DictVariable, known: dict) -> None:
             items.pop(change[1], None)
         elif change[0] == "first":
             variable.items = items = {change[1]: items.pop(change[1]), **items}
+        elif change[0] == "last":
+            if change[1] in items:
+                items[change[1]] = items.pop(change[1])
         elif change[1] in known:
             # A key that is there stays the object that it is.
             key = items.get(change[1], known[change[1]])[0]

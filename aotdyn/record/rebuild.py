@@ -46,6 +46,7 @@ from .variables import (
     ViewVariable,
     ZipVariable,
 )
+from .write_back import MOVE
 
 # -- plain values ------------------------------------------------------------
 
@@ -367,8 +368,12 @@ def _mapping_object(w: BodyWriter, v: MappingObject) -> str:
     base = w.ref(dict_base(v.cls))
     name = w.bind(v.cls.__name__.lower(), f"{base}.__new__({w.ref(w.t.references.to(v.cls))})")
     w.known(v, name)
-    for key, item in v.contents.items.values():
+    contents = v.contents
+    for key, item in map(contents.items.__getitem__, contents.below or contents.items):
         w.lines.append(f"{base}.__setitem__({name}, {w.value(key)}, {w.value(item)})")
+    if contents.below is not None:
+        for key, _ in contents.items.values():
+            w.lines.append(f"{w.ref(MOVE)}({name}, {w.value(key)})")
     set_attributes(w, v, name)
     return name
 

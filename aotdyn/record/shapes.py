@@ -248,6 +248,14 @@ class Shapes:
         found = [a for each in self.env.deferred_runtime_asserts.values() for a in each]
         return list(dict.fromkeys(assertion.expr for assertion in found))
 
+    def is_of_any_length(self, value: Any) -> bool:
+        """Whether a number is an int that depends on ints of Python; sizes, and what tensors hold,
+        are never long."""
+        if not isinstance(value, torch.SymInt):
+            return False
+        sources = map(self.bindings.get, value.node.expr.free_symbols)
+        return any(not isinstance(source, _OF_TENSORS) for source in sources)
+
     def function_of(self, value: torch.SymFloat, function: Callable) -> torch.SymFloat:
         """A function of a symbolic number, as guards write it."""
         node = value.node
@@ -491,6 +499,9 @@ class Shapes:
             hint = int(self.env.backed_var_to_val[symbol])
             symbols.append(Symbol(str(symbol), hint, _bound(bounds.lower), _bound(bounds.upper)))
         return tuple(symbols), tuple(str(guard.expr) for guard in self.env.guards)
+
+
+_OF_TENSORS = (Size, Stride, type(None))
 
 
 def _is_normal(value: float) -> bool:

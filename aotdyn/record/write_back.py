@@ -75,16 +75,18 @@ def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
             lines.append(clear.format(target))
         elif change[0] == "del":
             lines.append(remove.format(target, w.value(change[2])))
-        elif change[0] == "first":
+        elif change[0] in ("first", "last"):
             if not _removed_later(v, change[1], index):
-                move = w.ref(Import("collections", "OrderedDict.move_to_end"))
-                lines.append(f"{move}({target}, {w.value(change[2])}, False)")
+                move = w.ref(MOVE)
+                lines.append(f"{move}({target}, {w.value(change[2])}, {change[0] == 'last'})")
         elif change[1] not in stored and not _removed_later(v, change[1], index):
             stored.add(change[1])
             key, item = v.items[change[1]]
             lines.append(store.format(target, w.value(key), w.value(item)))
     return lines
 
+
+MOVE = Import("collections", "OrderedDict.move_to_end")
 
 # How a dict is cleared, loses a key that it may not have, and gets an item; the second by the
 # methods of a class of C.

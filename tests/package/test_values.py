@@ -1,5 +1,6 @@
 """Plain values survive storing exactly, damaged data is refused, and equality is by exact type."""
 
+import copy
 import enum
 import math
 import os
@@ -379,6 +380,14 @@ DISTINCT = [
     [Colour.RED],
     [Number(1)],
 ]
+
+
+@pytest.mark.parametrize(("same", "other"), [
+    (NAN, OTHER_NAN), (complex(0, NAN), complex(0, -NAN)), ((1, [NAN]), (1, [-NAN])),
+    ({"nan": NAN}, {"nan": -NAN}), (-0.0, 0.0), (1, True),
+])  # fmt: skip
+def test_literals_are_equal_by_the_bits_of_their_nans(same, other):
+    assert Literal(same) == Literal(copy.deepcopy(same)) != Literal(other)
 
 
 def test_same_value_by_table():

@@ -1142,4 +1142,42 @@ def p_named_tuples_that_are_refused(x):
     return told, collections.namedtuple("P", "a def a", rename=True)._fields, x
 
 
+class Losing(type):
+    def __new__(meta, name, bases, namespace):
+        namespace.pop("__classcell__", None)
+        return super().__new__(meta, name, bases, namespace)
+
+
+class Sharing(type):
+    def __new__(meta, name, bases, namespace):
+        made = super().__new__(meta, name, bases, namespace)
+        type("Other", (), namespace)
+        return made
+
+
+@program((torch.ones(3), Losing), (torch.ones(3), Sharing), breaks=None)
+def p_the_cell_of_a_class_is_lost(x, meta):
+    class WithoutCell(metaclass=meta):
+        pass
+
+    try:
+
+        class WithCell(metaclass=meta):
+            def own(self):
+                return __class__
+
+    except (RuntimeError, TypeError) as error:
+        return type(error), str(error), WithoutCell.__name__, x
+
+
+@program()
+def p_a_metaclass_tells_its_own_names(x):
+    class Meta(type):
+        def __class_getitem__(cls, item):
+            return f"{cls.__name__}[{item.__name__}]"
+
+    told = Meta.__name__, Meta.__qualname__, Meta.__module__, Meta.__bases__, Meta.__mro__[1:]
+    return Meta[int], told, x
+
+
 test_agrees = program.test()

@@ -2,7 +2,8 @@
 
 import enum
 import functools
-from collections import deque
+import math
+from collections import deque, namedtuple
 from dataclasses import dataclass
 
 import torch
@@ -960,6 +961,45 @@ def p_longer_than_python_writes_out(x, n):
     spans = range(LONG, LONG + 2), slice(n, LONG), frozenset({n})
     found = [*mapping.values()], [*map(type, mapping)], members == {n, LONG}, spans, (n, [n])
     return n == LONG, found, BY_LONG[LONG], x + (n % 7)
+
+
+Point = namedtuple("Point", "a b")
+
+
+class Listed(list):
+    pass
+
+
+class Paired(tuple):
+    pass
+
+
+@program(breaks=None)
+def p_methods_of_tuple_on_sizes_and_named_tuples(x):
+    size, point = x.size(), Point(1, 2)
+    found = [
+        (4,).__add__(size), tuple.__add__(size, (4,)), tuple.__mul__(size, 2), tuple.__repr__(size),
+        tuple.__getitem__(size, slice(None)), (4,) + size, size * 2, size[:], point.__add__((3,)),
+        tuple.__repr__(point), tuple.__getitem__(point, slice(1)), point.__eq__((1, 2)),
+    ]  # fmt: skip
+    return found, [*map(type, found)], type(iter(point)), x
+
+
+@program()
+def p_methods_that_compare_refuse_other_types(x):
+    listed, paired = Listed([1]), Paired((1,))
+    found = [
+        (1,).__eq__([1]), [1].__eq__((1,)), (1,).__ne__(3), (1,).__lt__(2), [1].__ge__(None),
+        listed.__eq__((1,)), paired.__eq__([1]), listed.__eq__([1]), paired.__ne__((2,)),
+    ]  # fmt: skip
+    return found, x
+
+
+@program((torch.ones(2), (math.nan, -math.nan)), (torch.ones(2), (-math.nan, math.nan)), breaks=1)
+def p_complex_nans_have_signs(x, parts):
+    z, w = (complex(0, part) for part in parts)
+    note([], 1)
+    return x + 1, math.copysign(1, z.imag), math.copysign(1, w.imag)
 
 
 test_agrees = program.test()

@@ -813,4 +813,24 @@ def p_proxies_of_what_is_no_dict(x):
     return [(each["a"], each["self"], len(each)) for each in (BEHIND, made)], x
 
 
+def both_orders(o):
+    return list(dict.items(o)), list(o.items()), dict.__repr__(o)
+
+
+@program((torch.ones(2), OrderedDict(a=1, b=2, c=3)), breaks=None)
+def p_moved_items_stay_where_they_are_in_the_dict_below(x, came_in):
+    came_in.move_to_end("a")
+    came_in["d"] = 4
+    came_in.move_to_end("d")
+    del came_in["b"]
+    came_in["b"] = came_in.pop("d")
+    made = OrderedDict(a=1, b=2, c=x)
+    made.move_to_end("a")
+    made["e"] = 3
+    del made["b"]
+    made.move_to_end("c", last=False)
+    made["b"] = 7
+    return [*came_in], [*made], both_orders(came_in), both_orders(made)
+
+
 test_agrees = program.test()

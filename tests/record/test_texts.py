@@ -470,4 +470,22 @@ def p_texts_that_differ_in_ascii(x, text):
     return f"{text!a}", f"{text!r}", "%a" % text, ascii(text), "{!a}".format(text), x
 
 
+@program()
+def p_percent_with_a_width_that_is_too_large(x):
+    try:
+        return "%*d" % (10**100, x.shape[0])
+    except OverflowError as error:
+        return str(error), x
+
+
+@program(*((torch.ones(2), n) for n in (1, 2, 3, 10**5000, -(10**5000), 2**62)), breaks=None)
+def p_a_text_that_nobody_needs_of_a_number_too_long_for_it(x, n):
+    try:
+        str(n)
+        f"{[n]}"
+    except ValueError as error:
+        return type(error), x + 2
+    return x + 1
+
+
 test_agrees = program.test()

@@ -1,5 +1,6 @@
 """Weak references that came in, and what lets go of what they refer to."""
 
+import gc
 import weakref
 
 import pytest
@@ -217,8 +218,23 @@ def w_table_of_weak_keys(x):
     return held[part], len(held), part in held
 
 
+def collect_all():
+    gc.collect()
+
+
+def w_gone_as_garbage(x):
+    part = Part(x)
+    part.own = slice(part)
+    reference = weakref.ref(part)
+    part = None
+    collect_all()
+    return reference() is None, x
+
+
 @pytest.mark.parametrize(
-    "function", [w_gone_at_once, w_gone_later, w_asked_through_an_object, w_table_of_weak_keys]
-)
+    "function",
+    [w_gone_at_once, w_gone_later, w_asked_through_an_object, w_table_of_weak_keys,
+     w_gone_as_garbage],
+)  # fmt: skip
 def test_what_is_made_is_gone_when_it_is_let_go(agree, function):
     agree(function, (torch.ones(3),))

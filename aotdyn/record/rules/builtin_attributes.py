@@ -199,7 +199,9 @@ def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
             no_attribute(t, self, key, str(error))
     if _is_fact(value, key):
         return t.wrap_result(getattr(value, key))
-    if isinstance(value, type) and t.references.is_made(value):
+    # What a metaclass of C tells is the class' own, also where it is a metaclass itself.
+    of_meta = isinstance(static_lookup(type(value), key)[0], C_MEMBERS)
+    if isinstance(value, type) and t.references.is_made(value) and not of_meta:
         return t.lazy(getattr(value, key), t.references.member_source(value, key))
     return t.lazy(getattr(value, key), Attribute(source, key))
 

@@ -66,7 +66,7 @@ def build_class(t, body, name, /, *bases, metaclass=None, **kwargs):
     meta = _metaclass(t, type if metaclass is None else t.constant(metaclass), resolved)
     frame = new_frame(t, body, [], {})
     frame.names = {}
-    run_inlined(t, frame)
+    cell = t.realize(run_inlined(t, frame).value)
     names = frame.names
     if resolved != tuple(map(_value, given)):
         names["__orig_bases__"] = t.new(TupleVariable(given))
@@ -74,7 +74,17 @@ def build_class(t, body, name, /, *bases, metaclass=None, **kwargs):
         return finish_class(t, meta, t.constant(name), resolved, names, kwargs)
     items = {key: (Constant(key), value) for key, value in names.items()}
     args = [name, t.new(TupleVariable(map(Known, resolved))), t.new(DictVariable(items))]
-    return _by_metaclass(t, meta, args, kwargs)
+    made = _by_metaclass(t, meta, args, kwargs)
+    if isinstance(cell, CellVariable) and isinstance(made, Known) and not _holds(t, cell, made):
+        # Python refuses a metaclass that has lost or misused the cell.
+        _refuse(t.constant(name))
+    return made
+
+
+def _holds(t, cell: CellVariable, made: Known) -> bool:
+    """Whether methods find a class in the cell by which they know theirs."""
+    held = t.realize(cell.content) if cell.content is not None else None
+    return isinstance(held, Known) and held.value is made.value
 
 
 def _metaclass(t, meta: Any, bases: tuple) -> type:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..body import BodyWriter, rebuilds
+from ..operation import apply, truth
 from ..variables import Constant, Lazy, Symbolic, TextVariable, Variable, Varying
 from .table import rule
 
@@ -38,11 +39,26 @@ def late(t, operation: Callable, *args: Variable) -> Variable:
     """The text that an operation gives for arguments of which some are not fixed; NotImplemented
     where that may raise."""
     made = TextVariable(operation, list(args))
+    if not all(_is_written_out(t, arg) for arg in args):
+        return NotImplemented
     try:
         made.value(like)
     except (TypeError, ValueError, OverflowError):
         return NotImplemented
     return t.new(made)
+
+
+def _is_written_out(t, value: Variable) -> bool:
+    """Whether a number is none of those that Python refuses to write out, for their length; its
+    text may be needed by nobody, and then nothing would refuse. Guarded."""
+    if not isinstance(value, Symbolic) or not t.shapes.is_of_any_length(value.value):
+        return True
+    bounds = ((operator.lt, _SHORT), (operator.gt, -_SHORT))
+    return all(truth(t, apply(t, holds, [value, Constant(bound)])) for holds, bound in bounds)
+
+
+# Far more than sizes are, and as much as a guard on a number may tell.
+_SHORT = 1 << 62
 
 
 def realized(t, value: Variable) -> Variable:

@@ -45,7 +45,7 @@ def _rule_of(name: str) -> Callable[[Callable], Callable]:
         @rule(plain, MappingObject)
         @functools.wraps(function)
         def of_dict(t, self, /, *args, **kwargs):
-            _refuse_below_order(self, name)
+            refuse_below_order(self, name)
             return function(t, self, *args, **kwargs)
 
         return function
@@ -53,7 +53,7 @@ def _rule_of(name: str) -> Callable[[Callable], Callable]:
     return register
 
 
-def _refuse_below_order(self: MappingObject, name: str) -> None:
+def refuse_below_order(self: MappingObject, name: str) -> None:
     """A method of dict neither reads nor changes the order that an OrderedDict keeps besides."""
     if issubclass(self.cls, collections.OrderedDict):
         raise GraphBreak("subclass", f"dict.{name} of an OrderedDict")
@@ -126,7 +126,7 @@ def missing(t, self, key):
 
 @rule((dict.update, dict.__init__), MappingObject)
 def update(t, self, /, *others, **kwargs):
-    _refuse_below_order(self, "update")
+    refuse_below_order(self, "update")
     return apply(t, dict.update, [self.contents, *others], kwargs)
 
 
@@ -148,13 +148,11 @@ def init_default(t, self, factory=NONE, /, *others, **kwargs):
 
 @rule(collections.OrderedDict.move_to_end, MappingObject)
 def move_to_end(t, self, key, last=None):
-    value = apply(t, operator.getitem, [self.contents, key])
-    if last is not None and not truth(t, last):
+    apply(t, operator.getitem, [self.contents, key])
+    to_end = last is None or truth(t, last)
+    if not to_end:
         t.complete(self.contents)
-        t.effects.move_to_front(self.contents, key_of(t, key))
-        return NONE
-    apply(t, operator.delitem, [self.contents, key])
-    apply(t, operator.setitem, [self.contents, key, value])
+    t.effects.move(self.contents, key_of(t, key), to_end)
     return NONE
 
 

@@ -8,7 +8,7 @@ from ..iteration import iterate
 from ..members import is_from
 from ..operation import apply
 from ..signals import GraphBreak
-from ..special_methods import BINARY_METHODS, INPLACE_METHODS, UNARY_METHODS
+from ..special_methods import BINARY_METHODS, COMPARISONS, INPLACE_METHODS, UNARY_METHODS
 from ..variables import (
     Constant,
     Known,
@@ -40,8 +40,11 @@ def _operators() -> dict[str, Any]:
 
 
 def _plain(t, value: Variable) -> Variable:
-    """The contents of an instance, as C sees them; other values as they are."""
+    """The contents of an instance, as the methods of list and tuple see them; other values as they
+    are."""
     value = t.realize(value)
+    if isinstance(value, TupleVariable) and value.cls is not tuple:
+        return t.new(TupleVariable(list(value.items)))
     return value.contents if isinstance(value, SequenceObject) else value
 
 
@@ -49,6 +52,8 @@ def _delegate(method: Any, operation: Any) -> None:
     @rule(method, SequenceObject)
     def delegated(t, self, *args, **kwargs):
         others = [_plain(t, arg) for arg in args]
+        if operation in COMPARISONS and not _is_of_kind(self.contents, others):
+            return Constant(NotImplemented)
         result = t.realize(apply(t, operation, [self.contents, *others], kwargs))
         if result is self.contents and isinstance(result, TupleVariable):
             # A tuple is its own whole part; an instance of a subclass gives a plain one.
@@ -63,7 +68,15 @@ def _spell(method: Any, operation: Any, kind: type) -> None:
 
     @rule(method, kind)
     def spelled(t, self, *args):
-        return apply(t, operation, [self, *(_plain(t, arg) for arg in args)])
+        self, *others = (_plain(t, arg) for arg in (self, *args))
+        if operation in COMPARISONS and not _is_of_kind(self, others):
+            return Constant(NotImplemented)
+        return apply(t, operation, [self, *others])
+
+
+def _is_of_kind(value: Variable, others: list[Variable]) -> bool:
+    """Whether the methods by which a list or a tuple is compared take the others."""
+    return all(issubclass(other.type, value.type) for other in others)
 
 
 _OPERATORS = _operators()

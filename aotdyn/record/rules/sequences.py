@@ -96,7 +96,8 @@ def _is_plain_tuple(value: Variable) -> bool:
     return isinstance(value, TupleVariable) and value.cls is tuple
 
 
-@rule((operator.getitem, list.__getitem__, tuple.__getitem__), ListVariable, TupleVariable)
+@rule((operator.getitem, list.__getitem__), ListVariable)
+@rule(operator.getitem, TupleVariable)
 def getitem(t, self, key):
     if not isinstance(t.realize(key), Constant | Symbolic | SliceVariable | ObjectVariable):
         return NotImplemented

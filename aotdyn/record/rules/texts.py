@@ -4,7 +4,7 @@ import _string
 import operator
 import re
 import types
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -36,7 +36,7 @@ from ..variables import (
 from ..variables.sequences import DequeVariable, SequenceObject
 from .instance_dicts import snapshot
 from .late_texts import formatted, joined, like, realized, separated
-from .mapping_objects import methods
+from .mapping_objects import methods, refuse_below_order
 from .mappings import view_items
 from .table import rule
 
@@ -132,7 +132,13 @@ def repr_list(t, self):
     return _once(t, self, "[...]", lambda: ("[", _parts(t, self.items), "]"))
 
 
-@rule((repr, str, tuple.__repr__), TupleVariable)
+@rule(tuple.__repr__, TupleVariable)
+def repr_as_tuple(t, self):
+    plain = self if self.cls is tuple else t.new(TupleVariable(list(self.items)))
+    return apply(t, repr, [plain])
+
+
+@rule((repr, str), TupleVariable)
 def repr_tuple(t, self):
     if self.cls is torch.Size:
         return joined(t, "torch.Size([", _parts(t, self.items), "])")
@@ -186,7 +192,13 @@ def repr_proxy(t, self):
     return joined(t, "mappingproxy(", text_of(t, self.of), ")")
 
 
-@rule(methods("__repr__"), MappingObject)
+@rule(dict.__repr__, MappingObject)
+def repr_as_dict(t, self):
+    refuse_below_order(self, "__repr__")
+    return _once(t, self, "{...}", lambda: ("{", _pairs(t, self.contents), "}"))
+
+
+@rule(tuple(each for each in methods("__repr__") if each is not dict.__repr__), MappingObject)
 def repr_mapping(t, self):
     name = self.cls.__name__
     if issubclass(self.cls, OrderedDict):
@@ -194,13 +206,11 @@ def repr_mapping(t, self):
             return Constant(f"{name}()")
         items = [TupleVariable(pair) for pair in self.contents.items.values()]
         return _once(t, self, "...", lambda: (f"{name}([", _parts(t, items), "])"))
-    if issubclass(self.cls, defaultdict):
-        factory = apply(t, getattr, [self, Constant("default_factory")])
-        told = lambda: (  # noqa: E731
-            f"{name}(", text_of(t, factory), ", {", _pairs(t, self.contents), "})"
-        )  # fmt: skip
-        return _once(t, self, f"{name}(...)", told)
-    return _once(t, self, "{...}", lambda: ("{", _pairs(t, self.contents), "}"))
+    factory = apply(t, getattr, [self, Constant("default_factory")])
+    told = lambda: (  # noqa: E731
+        f"{name}(", text_of(t, factory), ", {", _pairs(t, self.contents), "})"
+    )  # fmt: skip
+    return _once(t, self, f"{name}(...)", told)
 
 
 @rule(repr, ObjectVariable)
@@ -352,7 +362,7 @@ def percent(t, self, values):
         found = tuple(items)
     try:
         text = self.value % found
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         raise Raised(t.exception(type(error), *error.args)) from None
     given = [found[place["key"]] for place in places] if named else found
     if not any(isinstance(value, _Told) and not isinstance(value.of, Constant) for value in given):

@@ -127,12 +127,15 @@ class DictVariable(Variable):
     live: the dict itself where it existed before the frame. Such a dict is looked into key by
     key (`complete` is False) until something needs all of it. absent: keys known to be missing.
     changes: what was done to it since, in order: ("set", key), ("del", key, its variable),
-    ("first", key, its variable) for what was moved to the front, ("clear", None).
+    ("first" or "last", key, its variable) for what was moved there, ("clear", None).
+    below: the keys in the order of the dict itself, where an OrderedDict that the frame made has
+    moved some.
     owner: the object whose contents these are, for an instance of a subclass of dict.
     comparable: whether no code of the program runs when its keys are compared, once that is known.
     """
 
-    __slots__ = ("items", "live", "complete", "absent", "changes", "owner", "cls", "comparable")
+    __slots__ = ("items", "live", "complete", "absent", "changes", "owner", "cls", "comparable",
+                 "below")  # fmt: skip
 
     def __init__(self, items: dict | None = None, source: Source | None = None, live=None):
         super().__init__(source)
@@ -141,6 +144,7 @@ class DictVariable(Variable):
         self.complete = live is None
         self.absent: set = set()
         self.changes: list[tuple] = []
+        self.below: dict | None = None
         self.owner: Variable | None = None
         self.cls: type = dict
         self.comparable = False

@@ -16,6 +16,9 @@ class IteratorVariable(Variable):
 
 def iterator_type(cls: type, backwards: bool = False) -> type:
     """The type of `iter(value)`, or `reversed(value)`, for the values of a builtin type."""
+    if issubclass(cls, tuple):
+        # One with fields is not made without them.
+        cls = tuple
     empty = range(0) if cls is range else _EMPTY_VIEWS[cls] if cls in _EMPTY_VIEWS else cls()
     return type(reversed(empty) if backwards else iter(empty))
 
