@@ -2,7 +2,8 @@
 shared methods in place of generated ones, whose making was most of what importing the runtime took.
 `dataclasses.fields`, `replace` and `is_dataclass` know them."""
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
@@ -87,19 +88,34 @@ def _repr(names: list[str]) -> Callable[[Any], str]:
 
 
 def plain_text(value: Any) -> str:
-    """`repr` of plain data, also where Python refuses to write out a long int in decimal digits."""
+    """`repr` of plain data, also where Python refuses to write out a long int in decimal digits,
+    with the bits of its nans unless all are the usual one: `repr` tells nothing of a nan's sign."""
     try:
-        return repr(value)
+        text = repr(value)
+        nans = [*_nans(value)] if "nan" in text else []
+        return f"{text}#{b''.join(nans).hex()}" if set(nans) - {_NAN} else text
     except ValueError:
         if type(value) is int:
             return hex(value)
-        parts = parts_of(value)
+        parts = _parts(value)
         if not parts:
             raise TypeError(f"a {type(value).__name__} that cannot be written out") from None
         return f"{type(value).__name__}({', '.join(map(plain_text, parts))})"
 
 
-def parts_of(value: Any) -> tuple:
+_NAN = struct.pack("<d", float("nan"))
+
+
+def _nans(value: Any) -> Iterator[bytes]:
+    """The bits of all nans in plain data."""
+    if type(value) is float and value != value:
+        yield struct.pack("<d", value)
+    parts = (value.real, value.imag) if type(value) is complex else _parts(value)
+    for part in parts:
+        yield from _nans(part)
+
+
+def _parts(value: Any) -> tuple:
     """What a container of plain data holds; () for any other value."""
     if type(value) in (range, slice):
         return value.start, value.stop, value.step

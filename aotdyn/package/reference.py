@@ -4,11 +4,10 @@ Generated checks, bodies and graphs have a table from the names they use to refe
 runtime resolves them when a variant is linked. Nothing here is ever named by `id()`.
 """
 
-import struct
 from typing import Any
 
 from .arrays import SCALARS
-from .frozen import frozen, parts_of, plain_text
+from .frozen import frozen, plain_text
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .point import Point
 
@@ -32,27 +31,15 @@ class Literal:
 
     value: Any
 
-    def _identity(self) -> tuple[type, str | bytes, bytes]:
-        if type(self.value) in SCALARS:
-            return type(self.value), self.value.tobytes(), b""
-        text = plain_text(self.value)
-        return type(self.value), text, _nans(self.value) if "nan" in text else b""
+    def _identity(self) -> tuple[type, str | bytes]:
+        kind = type(self.value)
+        return kind, self.value.tobytes() if kind in SCALARS else plain_text(self.value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Literal) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash(self._identity())
-
-
-def _nans(value: Any) -> bytes:
-    """The bits of all nans in a value: one has a sign, of which its text tells nothing."""
-    if type(value) is float:
-        return struct.pack("<d", value) if value != value else b""
-    if type(value) in SCALARS:
-        return value.tobytes()
-    parts = (value.real, value.imag) if type(value) is complex else parts_of(value)
-    return b"".join(map(_nans, parts))
 
 
 @frozen

@@ -995,7 +995,7 @@ def p_methods_that_compare_refuse_other_types(x):
     return found, x
 
 
-@program((torch.ones(2), (math.nan, -math.nan)), (torch.ones(2), (-math.nan, math.nan)), breaks=1)
+@program((torch.ones(2), (math.nan, -math.nan)), (torch.ones(2), (-math.nan, math.nan)), breaks=2)
 def p_complex_nans_have_signs(x, parts):
     z, w = (complex(0, part) for part in parts)
     note([], 1)
