@@ -125,13 +125,12 @@ def _compare(row: Row, op: Any, sample: Any) -> None:
     except Exception:
         return  # such inputs are refused by the program itself
     broken: list[str] = []
-    logs.sinks.append(sink := lambda category, line: broken.append(line)
-                      if category == "graph_breaks" else None)  # fmt: skip
+    logs.sinks["graph_breaks"].append(broken.append)
     try:
         traced = aotdyn.compile(call, backend="eager", dynamic=row.dynamic or None)
         actual = _run(traced, given)
     finally:
-        logs.sinks.remove(sink)
+        logs.sinks["graph_breaks"].remove(broken.append)
         aotdyn.reset()
     row.broken = _reason(broken[0]) if broken else ""
     row.equal = _same(expected, actual, op.name not in UNDEFINED)
