@@ -98,6 +98,15 @@ def refusal_to_inline(function: FunctionType) -> str | None:
     return None
 
 
+_TAGGING = os.path.join(_TORCH, "_dynamo", "mutation_guard.py")
+
+
+def only_tags(code: CodeType) -> bool:
+    """Whether a function is what torch's compiler puts in place of one that makes modules: it calls
+    that, its only free variable, and notes for the compiler alone when the module was made."""
+    return code.co_filename == _TAGGING and code.co_freevars in (("init",), ("setstate",))
+
+
 def is_random(function: Any) -> bool:
     """Whether a function draws numbers from a generator of Python's `random`, or sets one up."""
     # Other objects are not asked: to look for an attribute may run code of the program.

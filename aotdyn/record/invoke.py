@@ -8,7 +8,7 @@ import torch
 
 from ..package.reference import Import
 from ..package.source import Attribute, Bound
-from ..policy import refusal_to_inline
+from ..policy import only_tags, refusal_to_inline
 from .array_functions import ARRAY_FUNCTIONS
 from .dispatch import dispatch, is_dispatch, is_recursive_repr, recursive_repr
 from .frame import Frame
@@ -241,6 +241,8 @@ def call_live(
         found = fold(t, live, args, kwargs)
         if found is not None:
             return found
+    if only_tags(live.__code__):
+        return call(t, t.realize(function.closure[0]).content, args, kwargs)
     reason = refusal_to_inline(live)
     if reason is not None:
         raise GraphBreak(reason, live.__qualname__)
