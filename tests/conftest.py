@@ -124,6 +124,9 @@ def assert_same(expected: Any, actual: Any, path: str = "result") -> None:
         assert expected.dtype == actual.dtype, path
         assert expected.shape == actual.shape, path
         assert expected.requires_grad == actual.requires_grad, path
+        assert expected.is_leaf == actual.is_leaf, path
+        # Copies of arguments are made in whatever mode the call is made in.
+        assert path.startswith("args") or expected.is_inference() == actual.is_inference(), path
         assert torch.equal(expected.nan_to_num(), actual.nan_to_num()), path
     elif type(expected).__module__ == "numpy" and hasattr(expected, "tobytes"):
         assert expected.dtype == actual.dtype and expected.shape == actual.shape, path

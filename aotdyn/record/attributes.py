@@ -2,7 +2,6 @@
 own dictionary, other class attributes, `__getattr__`; and modules' registries."""
 
 import functools
-import operator
 import threading
 import types
 from collections import OrderedDict, defaultdict
@@ -41,6 +40,7 @@ from .variables import (
     Known,
     MethodVariable,
     ObjectVariable,
+    TensorVariable,
     Variable,
 )
 
@@ -354,36 +354,43 @@ _REGISTRATION_HOOKS = (
 
 
 def _module_setattr(t, self: ObjectVariable, name: str, value: Variable) -> None:
-    """`nn.Module.__setattr__` for plain attributes and buffers; parameters and modules are not
-    registered in a graph."""
-    kind = t.realize(value).type
+    """`nn.Module.__setattr__`, short for plain attributes and buffers."""
+    value = t.realize(value)
+    kind = value.type
     registries = {registry: module_registry(t, self, registry) for registry in REGISTRIES}
-    if self.live is None and issubclass(kind, torch.nn.Module):
-        apply(t, operator.setitem, [registries["_modules"], Constant(name), value])
-        return
-    if issubclass(kind, torch.nn.Parameter | torch.nn.Module | torch.nn.Buffer):
+    parts = torch.nn.Parameter | torch.nn.Module | torch.nn.Buffer
+    if isinstance(value, TensorVariable) and isinstance(value.fake, parts) or (
+        issubclass(kind, parts)
+    ):
         held = [dict_item(t, registries[registry], name) for registry in REGISTRIES]
-        there = any(each is not None and t.realize(each) is t.realize(value) for each in held)
+        there = any(each is not None and t.realize(each) is value for each in held)
         if there and not any(getattr(torch_module, hooks) for hooks in _REGISTRATION_HOOKS):
             for hooks in _REGISTRATION_HOOKS:
                 t.guard("LENGTH", Attribute(Bound(Import(torch_module.__name__)), hooks), 0)
             return
-        raise GraphBreak("mutation", f"a parameter or module is set as {name!r}")
+        _register(t, self, name, value)
+        return
     for registry, items in registries.items():
         if dict_item(t, items, name) is None:
             continue
         if registry != "_buffers" or not (kind is torch.Tensor or kind is type(None)):
-            raise GraphBreak("mutation", f"the {registry[1:-1]} {name!r} is replaced")
-        apply(t, dict.__setitem__, [items, Constant(name), value])
+            _register(t, self, name, value)
+        else:
+            apply(t, dict.__setitem__, [items, Constant(name), value])
         return
     generic_setattr(t, self, name, value)
+
+
+def _register(t, self: ObjectVariable, name: str, value: Variable) -> None:
+    """`nn.Module.__setattr__` by its own code."""
+    t.inline_live(torch.nn.Module.__setattr__, [self, Constant(name), value], {})
 
 
 @rule(delattr, ObjectVariable)
 def object_delattr(t, self, name):
     key = t.constant(name)
     deleter, _ = lookup(t, self.cls, "__delattr__")
-    if isinstance(deleter, types.FunctionType) and not issubclass(self.cls, torch.nn.Module):
+    if isinstance(deleter, types.FunctionType):
         call(t, class_attribute(t, self, "__delattr__"), [name])
     elif getattr(self.cls.__delattr__, "__name__", "") != "__delattr__":
         raise GraphBreak("mutation", f"del {self.cls.__qualname__}.{key}")

@@ -172,6 +172,8 @@ class BodyWriter:
             graph = self.ref(GraphOf(graph_id))
             targets = "".join(f"{self._output_names[node]}, " for node in self.outputs)
             call = f"{graph}(*inputs)"
+            if self.t.graph.within_inference:
+                call = f"{self.runtime('in_inference')}({graph}, inputs)"
             call = f"{targets.rstrip()} = {call}" if targets else call
             lines[:0] = self._repeating(call, restart)
         text = "\n".join(f"    {line}" for line in lines or ["pass"])

@@ -42,6 +42,8 @@ class Effects:
         # Calls that are made for their effect alone: the name of a function of the runtime, and
         # what it gets, in order.
         self.calls: list[tuple[str, tuple[Variable | Reference | Source, ...]]] = []
+        # The handles of hooks on tensors that came in, in order.
+        self.hooks: list[Any] = []
         # Within a function that runs at another time, or again: what it has made itself, the
         # only things that it may change.
         self._own: dict[int, Variable] | None = None

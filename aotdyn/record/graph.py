@@ -23,6 +23,7 @@ from ..package.graph import Graph, GraphInput, Node, Value, torch_names, values_
 from ..package.providers import providers_of
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, Size, Source
+from ..package.state import process_state, without_attention
 from .failures import is_caught, raised_by
 from .graph_ops import method_name
 from .nested import Scope
@@ -71,8 +72,16 @@ class GraphBuilder:
         self._variables: dict[int, TensorVariable] = {}
         # Whether it matters which kernels attention may take.
         self.attends = False
+        # Whether the body enters inference mode, in which all of the graph runs.
+        self.within_inference = False
+        # By node, the steps that gave hooks to tensors which the frame has made.
+        self._hooked: dict[str, int] = {}
         # The devices of `with torch.device(…)`, the innermost last, and the steps that entered.
         self.devices: list[tuple[torch.device, int]] = []
+        # The inference modes that are entered: what leaves each, its node, the step that entered.
+        self.inference: list[tuple[Any, str, int]] = []
+        # By the node that has entered one, the state of the process inside.
+        self._states_inside: dict[str, str] = {}
 
     # -- names -------------------------------------------------------------------------------
 
@@ -88,7 +97,10 @@ class GraphBuilder:
         return name
 
     def tensor_name(self, variable: TensorVariable) -> str:
-        """The name of a tensor; one that came in becomes an input on first use."""
+        """The name of a tensor; one that came in becomes an input on first use. Raises GraphBreak
+        for one that has other data when the graph has run."""
+        if "data" in variable.attributes:
+            raise GraphBreak("mutation", "a tensor is used after its data was replaced")
         if variable.node is None:
             variable.node = self.fresh(source_name(variable.source))
             spec = self.t.shapes.tensor_input(variable.node, variable)
@@ -207,12 +219,35 @@ class GraphBuilder:
             return kwargs
         return {**kwargs, "device": Constant(self.devices[-1][0])}
 
+    def enter_inference(self, mode: bool) -> None:
+        """Records that inference mode begins, or ends for a while; so it does for fakes."""
+        if self._scopes:
+            raise GraphBreak("mode", "inference mode in a function of the graph")
+        guard = torch._C._InferenceMode(mode)
+        guard.__enter__()
+        node = self.add("inference", _ENTER, (mode,))
+        self.inference.append((guard, node, self.t.step))
+        self._states_inside[node] = process_state()
+
+    def leave_inference(self) -> None:
+        """Records the end of what was entered last."""
+        guard, node, _ = self.inference.pop()
+        guard.__exit__(None, None, None)
+        self.add("inference", _LEAVE, (Value(node),))
+
+    def leave_modes(self) -> None:
+        """Tracing ends here: for fakes, too."""
+        while self.inference:
+            self.inference.pop()[0].__exit__(None, None, None)
+
     def require_left(self, cause: GraphBreak | None) -> None:
-        """Raises GraphBreak where the graph ends within a `with torch.device(…)`, at which it ends
-        then: what is in it runs in a mode. cause: what the graph ends for."""
-        if self.devices:
-            found = cause or GraphBreak("mode", "a device is entered and not left")
-            error = GraphBreak(found.reason, found.detail, self.devices[0][1])
+        """Raises GraphBreak where the graph ends within a `with torch.device(…)` or in inference
+        mode, at which it ends then: what is in it runs in a mode. cause: what the graph ends
+        for."""
+        entered = [step for *_, step in (*self.devices, *self.inference)]
+        if entered:
+            found = cause or GraphBreak("mode", "a mode is entered and not left")
+            error = GraphBreak(found.reason, found.detail, min(entered))
             error.places = found.places
             raise error
 
@@ -277,6 +312,26 @@ class GraphBuilder:
         if self._scopes:
             self._homes[name] = self._scopes[-1]
         return name
+
+    def is_used(self, variable: TensorVariable) -> bool:
+        """Whether a node takes a tensor, or has changed it."""
+        nodes = [*self._outermost, *(node for scope in self._scopes for node in scope.nodes)]
+        return any(variable.node in values_in((n.args, dict(n.kwargs))) for n in nodes)
+
+    def become(self, variable: TensorVariable, other: TensorVariable) -> None:
+        """A tensor that the frame has made is from here on what another one is, which has a
+        hook."""
+        self._variables.pop(id(variable.fake), None)
+        variable.fake, variable.node = other.fake, other.node
+        self.register(variable)
+        self._hooked[variable.node] = self.t.step
+
+    def require_unhooked(self, variable: TensorVariable) -> None:
+        """Raises GraphBreak for a tensor with a hook that is the backward of a function: other
+        hooks would come before it."""
+        if variable.node in self._hooked:
+            step = self._hooked[variable.node]
+            raise GraphBreak("autograd", "a tensor with a hook is not used in the graph only", step)
 
     @property
     def is_nested(self) -> bool:
@@ -407,6 +462,11 @@ class GraphBuilder:
         """
         self.t.unbacked.check()
         nodes = self._needed(set(outputs))
+        inside = self._state_inside(nodes)
+        if inside is not None:
+            self.within_inference = True
+            nodes, grad = nodes[1:-1], False
+            state = inside if self.attends else without_attention(inside)
         if not nodes and not outputs:
             return None
         used = set(outputs)
@@ -417,6 +477,16 @@ class GraphBuilder:
         graph = Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad, state)
         options, providers = self.t.entry.options.compiler, providers_of(torch_names(graph))
         return replace(graph, options=options, providers=providers)
+
+    def _state_inside(self, nodes: list[Node]) -> str | None:
+        """The state in which all nodes run but the first and the last, where these two begin and
+        end inference mode, and nothing else does; None for other graphs."""
+        if not nodes or nodes[0].target != _ENTER or nodes[0].args != (True,):
+            return None
+        if any(node.target == _ENTER for node in nodes[1:]):
+            return None
+        whole = nodes[-1].target == _LEAVE and nodes[-1].args == (Value(nodes[0].name),)
+        return self._states_inside[nodes[0].name] if whole else None
 
     def _needed(self, used: set[str]) -> list[Node]:
         kept: list[Node] = []
@@ -450,6 +520,8 @@ _TAKEN_OTHERWISE = "cb"
 _RESERVED = {"graph", "True", "False", "None", "lambda", "in", "is", "if", "not", "and", "or"}
 
 _GETITEM = Import("operator", "getitem")
+_ENTER = Import("torch.autograd.grad_mode", "_enter_inference_mode")
+_LEAVE = Import("torch.autograd.grad_mode", "_exit_inference_mode")
 
 
 def _belongs_in_graph(result: Any) -> bool:

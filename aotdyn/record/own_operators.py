@@ -14,7 +14,7 @@ from .special_methods import INPLACE_METHODS, methods_of
 from .variables import Known, MethodVariable, ObjectVariable, Opaque, TensorVariable, Variable
 
 # Modules whose classes do what the rules say.
-UNDERSTOOD = {"enum", "abc", "_py_abc", "typing", "types", "numpy"}
+UNDERSTOOD = {"enum", "abc", "_py_abc", "typing", "types", "numpy", "torch.nn.parameter"}
 
 # Besides the methods that operators are named after, in this order.
 _SUBSTITUTES = {

@@ -46,7 +46,7 @@ from .variables import (
     ViewVariable,
     ZipVariable,
 )
-from .write_back import MOVE
+from .write_back import MOVE, tensor_effect
 
 # -- plain values ------------------------------------------------------------
 
@@ -96,7 +96,11 @@ def _range(w: BodyWriter, v: RangeVariable) -> str:
 
 @rebuilds(TensorVariable)
 def _tensor(w: BodyWriter, v: TensorVariable) -> str:
-    return w.output(w.t.graph.tensor_name(v))
+    w.t.graph.require_unhooked(v)
+    name = w.output(w.t.graph.tensor_name(v))
+    w.known(v, name)
+    w.lines += tensor_effect(w, v, name)
+    return name
 
 
 @rebuilds(Symbolic)

@@ -279,7 +279,13 @@ class Shapes:
     # -- tensors -----------------------------------------------------------------------------
 
     def fake(self, tensor: torch.Tensor, source: Source, place: str) -> torch.Tensor:
-        """The stand-in for a tensor that came in."""
+        """The stand-in for a tensor that came in, made as if it had been before the frame."""
+        if torch.is_inference_mode_enabled() and not tensor.is_inference():
+            with torch.inference_mode(False):
+                return self._fake(tensor, source, place)
+        return self._fake(tensor, source, place)
+
+    def _fake(self, tensor: torch.Tensor, source: Source, place: str) -> torch.Tensor:
         dims = self._dynamic_dims(tensor, source)
         if not any(dims):
             return self.fake_mode.from_tensor(tensor, static_shapes=True)

@@ -53,9 +53,11 @@ from .rules import (
     function_objects,
     functions,
     generics,
+    gradients,
     hashing,
     higher_order,
     holders,
+    hooks,
     identities,
     inspection,
     instance_dicts,
@@ -90,6 +92,7 @@ from .variables import (
     HandledVariable,
     Null,
     ObjectVariable,
+    TensorVariable,
     Variable,
 )
 
@@ -97,13 +100,15 @@ from .variables import (
 RULE_MODULES = (
     arrays, attention, attributes, autograd, builtin_attributes, builtins, class_statements,
     context_variables, copying, deques, enums, exception_groups, exceptions, function_objects,
-    functions, generics, hashing, higher_order, holders, identities, inspection, instance_dicts,
-    iterators, late_texts, library, live_iterators, mapping_objects, mappings, messages, modules,
-    patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,
-    tensors_of_arrays, texts, torch_state, transforms,
+    functions, generics, gradients, hashing, higher_order, holders, hooks, identities, inspection,
+    instance_dicts, iterators, late_texts, library, live_iterators, mapping_objects, mappings,
+    messages, modules, patterns, proxies, rebuild, sequence_objects, sequences, simple_objects,
+    symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100
+# So many pairs of objects are told apart one by one.
+_MOST_PAIRS = 8
 # Methods and properties of tensors by which the tracer itself learns what they are.
 _READ_BY_TRACER = {
     "shape", "size", "stride", "storage_offset", "dtype", "device", "layout", "dim", "ndim",
@@ -192,7 +197,10 @@ def trace_frame(request: Request) -> Traced:
         tracer = Tracer(request, stop_at)
         try:
             with _process_preserved():
-                found = _attempt(tracer)
+                try:
+                    found = _attempt(tracer)
+                finally:
+                    tracer.graph.leave_modes()
             if isinstance(found, Found):
                 return _finish(tracer, found)
             if request.options.fullgraph:
@@ -486,13 +494,16 @@ def _no_own_dicts(t: Tracer) -> list[Guard]:
 
 
 def _distinct(t: Tracer) -> list[Guard]:
-    """An object that is changed must not be another one that was looked at under another path."""
+    """An object that is changed must not be another one that was looked at under another path.
+    The guard on tensors tells them apart by itself."""
     guards = []
     # What an instance of a builtin container's subclass holds is changed with the instance.
     changed = [getattr(v, "owner", None) or v for v in t.effects.changed.values()]
     seen: set[frozenset[Source]] = set()
     for variable in changed:
         if variable.source is None or is_made(variable.source):
+            continue
+        if isinstance(variable, TensorVariable):
             continue
         for other in t.remembered():
             if other is variable or type(other) is not type(variable) or other.source is None:
@@ -505,4 +516,8 @@ def _distinct(t: Tracer) -> list[Guard]:
             if len(pair) == 2 and pair not in seen:
                 seen.add(pair)
                 guards.append(Guard("DISTINCT", variable.source, other.source))
+    if len(guards) > _MOST_PAIRS:
+        # All modules below one that is switched, say: asked for at once.
+        sources = dict.fromkeys(each for g in guards for each in (g.source, g.expected))
+        return [Guard("DIFFERENT", None, tuple(sources))]
     return guards

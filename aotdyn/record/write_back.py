@@ -18,6 +18,7 @@ from .variables import (
     MappingObject,
     ObjectVariable,
     SetVariable,
+    TensorVariable,
     Variable,
 )
 
@@ -41,6 +42,9 @@ def write_effects(w: BodyWriter) -> list[str]:
         lines.append(f"{w.load(source)}[{name!r}] = {w.value(value)}")
     for function, args in w.t.effects.calls:
         lines.append(f"{w.runtime(function)}({', '.join(_argument(w, arg) for arg in args)})")
+    for handle in w.t.effects.hooks:
+        if handle.active:
+            w.value(handle)
     return lines
 
 
@@ -126,6 +130,14 @@ def _exception_effect(w: BodyWriter, v: ExceptionVariable, target: str) -> list[
     return lines
 
 
+def tensor_effect(w: BodyWriter, v: TensorVariable, target: str) -> list[str]:
+    return [
+        f"delattr({target}, {name!r})" if value is DELETED
+        else f"setattr({target}, {name!r}, {w.value(value)})"
+        for name, value in v.attributes.items()
+    ]  # fmt: skip
+
+
 def _cell_effect(w: BodyWriter, v: CellVariable, target: str) -> list[str]:
     return [f"{target}.cell_contents = {w.value(v.content)}"]
 
@@ -140,4 +152,5 @@ EFFECTS: dict[type, Callable] = {
     GroupVariable: _exception_effect,
     MappingObject: object_effect,
     CellVariable: _cell_effect,
+    TensorVariable: tensor_effect,
 }

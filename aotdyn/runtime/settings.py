@@ -86,11 +86,13 @@ class Settings:
 
         Raises the graph's error where it has changed tensors for good.
         """
+        # It leads to the body, which holds the error, and to the graph's frame: with that one ends
+        # the inference mode that the graph has entered.
+        error.__traceback__ = None
         restore_state(state)
         if kept is not None and not kept.put_back():
             raise error
         logs.log("misses", f"a graph of {entry.key} raised {error!r}; the frame runs again")
-        error.__traceback__ = None  # it leads to the body, which holds the error
         return Rest(entry, [*values])
 
     def run_rest(self, entry: Entry, values: list) -> Any:

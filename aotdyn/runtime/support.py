@@ -1,8 +1,10 @@
 """What generated checks and bodies call. `link.py` binds these by name (`Runtime` references)."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.nn.modules import module as torch_module
 
 from ..package.iterators import ahead, left, over
@@ -21,7 +23,7 @@ from .steps import handling, thrown, waiting
 
 __all__ = [
     "Continue", "END", "Rest", "ahead", "annotations", "code_is", "contents", "handling", "has_end",
-    "hook_kinds", "keep", "left", "log_at", "made_alike", "made_class", "may_raise",
+    "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike", "made_class", "may_raise",
     "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value", "thrown",
     "waiting", "warn_above", "warn_at",
 ]  # fmt: skip
@@ -46,6 +48,12 @@ class Rest:
     def __init__(self, entry: Any, values: list):
         self.entry = entry
         self.values = values
+
+
+def in_inference(graph: Callable, inputs: tuple) -> tuple:
+    """What a graph gives in inference mode."""
+    with torch.inference_mode():
+        return graph(*inputs)
 
 
 def code_is(function: Any, expected: str) -> bool:

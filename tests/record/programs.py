@@ -1,11 +1,15 @@
 """What the tables of programs share: how a row is written and run, and helpers that break."""
 
+import copy
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 import aotdyn
+from tests.conftest import assert_same
 
 
 class Programs:
@@ -69,3 +73,32 @@ class Note:
     def __exit__(self, kind, error, trace):
         self.log.append(("exit", self.name, kind, str(error), trace is not None))
         return self.swallow
+
+
+def trained(function: Callable, args: tuple) -> list:
+    """What a call gives, and the gradients that its results lead to: of the arguments, and of
+    leaves among the results."""
+    args = copy.deepcopy(args)
+    torch.manual_seed(0)
+    result = function(*args)
+    results = [each for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
+    sum((each**2).sum() for each in results if each.requires_grad).backward()
+    leaves = [each for each in tree_leaves(args) if isinstance(each, torch.Tensor)]
+    leaves += [each for each in results if each.is_leaf]
+    return [result, [leaf.grad for leaf in leaves]]
+
+
+def assert_trains(function: Callable, args: tuple, folder: Path, fullgraph: bool = True) -> None:
+    """A call has eager's results and gradients, traced in this process and served from a package
+    that is made in a folder."""
+    expected = trained(function, args)
+
+    def run() -> None:
+        call = aotdyn.compile(function, backend="eager", fullgraph=fullgraph)
+        assert_same(expected, trained(call, args))
+
+    with aotdyn.record(folder / "a.rec"):
+        run()
+    aotdyn.pack([folder / "a.rec"], folder / "a.pkg")
+    with aotdyn.load(folder / "a.pkg", on_miss="error"):
+        run()

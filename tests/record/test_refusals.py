@@ -121,7 +121,7 @@ LINEAR = torch.nn.Linear(3, 3)
 
 @refused("autograd")
 def r_backward(x):
-    (x * 2).requires_grad_()  # here
+    x.clone().requires_grad_().sum().backward()  # here
     return x
 
 
@@ -166,7 +166,7 @@ def r_identity_of_numbers(x):
 
 @refused("attribute")
 def r_attribute(x):
-    return x.grad_fn  # here
+    return x._backward_hooks  # here
 
 
 class Unset:
@@ -180,7 +180,7 @@ def r_slot(x, unset):
 
 @refused("mutation")
 def r_mutation(x):
-    x.tag = 1  # here
+    x._backward_hooks = None  # here
     return x
 
 

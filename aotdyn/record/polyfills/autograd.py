@@ -1,4 +1,6 @@
-"""`torch.autograd.Function`, without what C does around it."""
+"""`torch.autograd.Function`, without what C does around it; hooks of tensors as functions."""
+
+import torch
 
 
 class Context:
@@ -39,3 +41,18 @@ def run_forward(cls, ctx, has_setup, args):
     result = cls.forward(*args)
     cls.setup_context(ctx, args, result)
     return result
+
+
+class Hooked(torch.autograd.Function):
+    """A tensor whose gradient a hook sees, and may replace. A copy: one that shares its memory
+    could not be changed in place."""
+
+    @staticmethod
+    def forward(ctx, tensor, hook):
+        ctx.hook = hook
+        return tensor.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        replaced = ctx.hook(gradient)
+        return gradient if replaced is None else replaced, None

@@ -1,4 +1,5 @@
-"""`Module.__call__` in the presence of forward hooks."""
+"""`Module.__call__` in the presence of forward hooks, what all parts of a module are, and
+tensors in groups."""
 
 
 def call_with_hooks(module, forward, pre_hooks, hooks, args, kwargs):
@@ -43,3 +44,30 @@ def all_are_there(module, device, dtype):
         if child is not None and not all_are_there(child, device, dtype):
             return False
     return True
+
+
+def all_train(module, mode):
+    """Whether a module and all below it are in training mode, or all are not."""
+    if module.training is not mode:
+        return False
+    for child in module._modules.values():
+        if child is not None and not all_train(child, mode):
+            return False
+    return True
+
+
+def group_tensors(lists, with_indices=False):
+    """`_group_tensors_by_device_and_dtype`: the lists in parts, by what the first one's tensors
+    are."""
+    groups = {}
+    for index, tensor in enumerate(lists[0]):
+        key = (tensor.device, tensor.dtype)
+        if key not in groups:
+            groups[key] = ([[] for _ in lists], [])
+        parts, indices = groups[key]
+        for part, given in zip(parts, lists):
+            if given:
+                part.append(given[index])
+        if with_indices:
+            indices.append(index)
+    return groups

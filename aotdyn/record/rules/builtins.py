@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, NoReturn
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 from ...package.arrays import SCALARS
 from ...package.source import Bound
@@ -26,6 +27,7 @@ from ..variables import (
     Constant,
     DictVariable,
     FunctionVariable,
+    GradientFunction,
     InstanceDict,
     IteratorVariable,
     Known,
@@ -148,7 +150,9 @@ def _is_instance(t, self: Variable, kind: type, cls: type) -> bool:
     if kind is cls:
         return True
     if isinstance(self, TensorVariable):
-        return isinstance(self.fake, cls) or issubclass(kind, cls)
+        # What stands for it is seen by nobody; but parameters and buffers are marked as such.
+        marked = isinstance(self.fake, cls) and not issubclass(cls, FakeTensor)
+        return marked or issubclass(kind, cls)
     own = _own_check(t, cls, "instance")
     if own is not None:
         return truth(t, call(t, own, [self]))
@@ -396,7 +400,8 @@ def _never_constant(value: Variable) -> bool:
     return isinstance(
         value,
         TensorVariable | Sequence | DictVariable | SetVariable | ObjectVariable | CellVariable
-        | FunctionVariable | MethodVariable | IteratorVariable | RangeVariable | ViewVariable,
+        | FunctionVariable | MethodVariable | IteratorVariable | RangeVariable | ViewVariable
+        | GradientFunction,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from .gradients import version_of
 from .table import rule
 
 
@@ -135,7 +136,7 @@ def cond(t, pred, true_fn, false_fn, operands=None):
 
 def _versions(t, args: list[Variable]) -> list[int]:
     known = [*t.tensors, *(arg for arg in map(t.realize, args) if isinstance(arg, TensorVariable))]
-    return [tensor.fake._version for tensor in known]
+    return [version_of(tensor.fake) for tensor in known]
 
 
 def _facts(t, body: Body) -> list:

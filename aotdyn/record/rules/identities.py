@@ -17,6 +17,7 @@ from ..variables import (
     Lazy,
     MadeReference,
     ObjectVariable,
+    TensorVariable,
     Variable,
 )
 from ..variables.containers import Unread
@@ -133,7 +134,7 @@ def _is_held(value: Any) -> bool:
 def _make_weak_reference(t, cls, args, kwargs) -> Variable:
     """`weakref.ref(object)`: the same one each time for the same object."""
     of = t.realize(args[0]) if len(args) == 1 and not kwargs else None
-    if not isinstance(of, ObjectVariable) or not of.type.__weakrefoffset__:
+    if not isinstance(of, ObjectVariable | TensorVariable) or not of.type.__weakrefoffset__:
         raise GraphBreak("builtin_call", "weakref.ref")
     found = t.weak_references.get(id(of))
     if found is None:
@@ -147,7 +148,12 @@ CONSTRUCTORS[weakref.ref] = _make_weak_reference
 @calls(MadeReference)
 def _dereference_made(t, self: MadeReference, args, kwargs) -> Variable:
     """Whether an object is still there is for the frame itself to know, from where it has referred
-    to it."""
+    to it; unless a variable holds it now."""
+    frame = t.frame
+    while frame is not None:
+        if any(value is self.of for value in (*frame.locals.values(), *frame.stack)):
+            return self.of
+        frame = frame.caller
     raise GraphBreak("unknown_call", "a weak reference that the frame has made", self.origin)
 
 

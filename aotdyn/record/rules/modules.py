@@ -1,4 +1,7 @@
-"""Calling modules of torch.nn."""
+"""Modules of torch.nn: what calling them does, making their parts, switching and moving them."""
+
+import inspect
+from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
@@ -6,12 +9,19 @@ from torch.nn.modules import module as torch_module
 from ...package.modules import calls_are_torchs, hook_kinds
 from ...package.source import Item, ValueAt
 from ..attributes import own_dict_source
-from ..invoke import CALL_RULES
-from ..members import static_lookup
-from ..operation import apply, call, truth
-from ..polyfills.modules import all_are_there, call_with_hooks
+from ..invoke import CALL_RULES, CONSTRUCTORS
+from ..members import lookup, static_lookup
+from ..operation import apply, call, call_method, truth
+from ..polyfills.modules import all_are_there, all_train, call_with_hooks, group_tensors
 from ..signals import GraphBreak
-from ..variables import Constant, DictVariable, ObjectVariable, TupleVariable, Variable
+from ..variables import (
+    Constant,
+    DictVariable,
+    ObjectVariable,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
 from .table import rule
 
 _INSTANCE_HOOKS = (
@@ -102,9 +112,50 @@ def module_call(t, self, *args, **kwargs):
     return call(t, self, list(args), kwargs)
 
 
-@rule((torch.nn.Module.train, torch.nn.Module.eval), ObjectVariable)
-def switch_module(t, self, *args, **kwargs):
-    raise GraphBreak("mutation", "a module is switched")
+# -- parts of modules ------------------------------------------------------------
+
+
+def _make_part(t, cls, args, kwargs) -> Variable:
+    """A parameter or buffer: a node, for it shares the memory of what it is made of."""
+    bound = inspect.signature(cls.__new__).bind(cls, *args, **kwargs).arguments
+    data = t.realize(bound["data"]) if "data" in bound else Constant(None)
+    if isinstance(data, Constant) and data.value is None:
+        data = t.graph.call(torch.empty, [Constant(0)], {})
+    plain = isinstance(data, TensorVariable) and data.cls in (torch.Tensor, torch.nn.Parameter)
+    if not plain or t.graph.is_nested:
+        raise GraphBreak("unknown_call", f"making a {cls.__qualname__}")
+    options = [t.realize(value) for name, value in bound.items() if name not in ("cls", "data")]
+    made = t.graph.call(cls, [data, *options], {})
+    if cls is torch.nn.Buffer:
+        made.attributes["persistent"] = t.wrap_result(made.fake.persistent)
+    return made
+
+
+for _cls in (torch.nn.Parameter, torch.nn.Buffer):
+    CONSTRUCTORS[_cls] = _make_part
+
+
+@rule(torch.nn.Module.train, ObjectVariable)
+def switch_module(t, self, mode=None):
+    """Nothing happens where all its modules are in this mode already."""
+    return _unless_done(t, self, torch.nn.Module.train, [mode or Constant(True)], all_train)
+
+
+@rule(torch.nn.Module.eval, ObjectVariable)
+def module_in_evaluation(t, self):
+    return call_method(t, self, "train", [Constant(False)])
+
+
+def _unless_done(t, self: ObjectVariable, method: Any, args: list, is_done: Any) -> Variable:
+    """A method of `nn.Module` that changes all modules below, unless a polyfill says that it
+    would change nothing. A class below may have a method of its own."""
+    name = method.__name__
+    plain = self.live is not None
+    for cls in {type(module) for module in self.live.modules()} if plain else ():
+        plain = plain and lookup(t, cls, name)[0] is method
+    if plain and truth(t, t.inline_live(is_done, [self, *args], {})):
+        return self
+    return t.inline_live(method, [self, *args], {})
 
 
 @rule(torch.nn.Module.to, ObjectVariable)
@@ -112,14 +163,31 @@ def move_module(t, self, *args, **kwargs):
     """Nothing happens where all its tensors are there already."""
     values = [t.constant(arg) for arg in args]
     named = {name: t.constant(arg) for name, arg in kwargs.items()}
-    try:
-        device, dtype, _, layout = torch._C._nn._parse_to(*values, **named)
-    except (RuntimeError, TypeError) as error:
-        raise GraphBreak("bad_arguments", str(error).partition("\n")[0]) from None
+    device, dtype, _, layout = _parsed(values, named)
     plain = self.live is not None and layout is None and all(
         type(module)._apply is torch.nn.Module._apply for module in self.live.modules()
     )  # fmt: skip
     where = [Constant(device), Constant(dtype)]
-    if not plain or not truth(t, t.inline_live(all_are_there, [self, *where], {})):
-        raise GraphBreak("mutation", "a module is moved")
-    return self
+    if plain and truth(t, t.inline_live(all_are_there, [self, *where], {})):
+        return self
+    return t.inline_live(torch.nn.Module.to, [self, *args], kwargs)
+
+
+def _parsed(values: list, named: dict) -> tuple:
+    try:
+        return torch._C._nn._parse_to(*values, **named)
+    except (RuntimeError, TypeError) as error:
+        raise GraphBreak("bad_arguments", str(error).partition("\n")[0]) from None
+
+
+@rule(torch._C._nn._parse_to)
+def parse_to(t, *args, **kwargs):
+    if any(isinstance(t.realize(arg), TensorVariable) for arg in (*args, *kwargs.values())):
+        return NotImplemented
+    named = {name: t.constant(arg) for name, arg in kwargs.items()}
+    return t.wrap_result(_parsed([t.constant(arg) for arg in args], named))
+
+
+@rule(torch._C._group_tensors_by_device_and_dtype)
+def group_by_kind(t, lists, with_indices=None):
+    return t.inline_live(group_tensors, [lists, with_indices or Constant(False)], {})

@@ -24,14 +24,14 @@ from ..variables import (
     Variable,
 )
 from ..wrap import live_function
+from .gradients import OF_AUTOGRAD, of_autograd, set_before
 from .table import find, rule
 
 # Properties that are a constant of the guarded metadata.
 _METADATA = {
     "dtype", "device", "layout", "ndim", "requires_grad", "is_cuda", "is_cpu", "is_sparse",
     "is_quantized", "is_meta", "is_mps", "is_xpu", "is_nested", "is_mkldnn", "is_xla", "is_hpu",
-    "is_leaf", "itemsize", "is_sparse_csr", "is_vulkan", "is_ipu", "is_ort", "is_maia", "is_mtia",
-    "output_nr", "retains_grad",
+    "itemsize", "is_sparse_csr", "is_vulkan", "is_ipu", "is_ort", "is_maia", "is_mtia",
 }  # fmt: skip
 
 # Properties that give another tensor.
@@ -43,14 +43,18 @@ def tensor_getattr(t, self, name, default=None):
     key = t.constant(name)
     if key in replaced_methods():
         return _replaced(t, self, key)
+    if self.attributes:
+        held = set_before(t, self, key)
+        if held is not None:
+            return held
     if key == "shape":
         return size_of(t, self)
     if key in _METADATA:
-        return _metadata(t, self, key)
+        return t.wrap_result(getattr(self.fake, key))
     if key in _VIEWS:
         return _view(t, self, key)
-    if key == "grad":
-        return _grad(t, self)
+    if key in OF_AUTOGRAD:
+        return of_autograd(t, self, key)
     if key == "nbytes":
         return apply(t, operator.mul, [numel(t, self), Constant(self.fake.element_size())])
     return _other(t, self, key, default)
@@ -65,34 +69,18 @@ def _replaced(t, self: TensorVariable, key: str) -> Variable:
     return bind_member(t, self, key, value, owner)
 
 
-def _metadata(t, self: TensorVariable, key: str) -> Variable:
-    if key in ("is_leaf", "output_nr", "retains_grad") and self.live is None:
-        raise GraphBreak("autograd", key)
-    value = getattr(
-        self.live if key in ("is_leaf", "retains_grad", "output_nr") else self.fake, key
-    )
-    if key in ("is_leaf", "retains_grad", "output_nr"):
-        t.guard("EQUALS", Attribute(self.source, key), value)
-    return t.wrap_result(value)
-
-
 def _view(t, self: TensorVariable, key: str) -> Variable:
     if key in ("real", "imag") and not self.fake.is_complex():
         if key == "real":
             return self
         raise GraphBreak("fake_failed", "imag of a real tensor")
-    if key == "data":
+    if key == "data" and t.graph.is_nested:
+        # Transforms know this one.
         return t.graph.call(torch.Tensor.detach, [self], {})
     getter = getattr(torch.Tensor, key).__get__
     result = t.graph.run(getter, [self.fake], {})
     node = t.graph.add(key, t.references.to(getattr), (Value(t.graph.tensor_name(self)), key))
     return t.graph.wrap(result, node)
-
-
-def _grad(t, self: TensorVariable) -> Variable:
-    if self.live is None or self.source is None:
-        raise GraphBreak("autograd", "grad of a tensor made in the frame")
-    return t.lazy(self.live.grad, Attribute(self.source, "grad"))
 
 
 def _other(t, self: TensorVariable, key: str, default: Variable | None) -> Variable:
@@ -116,11 +104,6 @@ def _other(t, self: TensorVariable, key: str, default: Variable | None) -> Varia
         return member(t, self.cls, key, value)
     function = getattr(self.cls, key)
     return MethodVariable(self, Known(function, Bound(t.references.to(function))))
-
-
-@rule((setattr, delattr), TensorVariable)
-def tensor_setattr(t, self, name, value=None):
-    raise GraphBreak("mutation", f"Tensor.{t.constant(name)}")
 
 
 # -- sizes ------------------------------------------------------------
@@ -198,15 +181,6 @@ def is_tensor(t, self):
     return Constant(isinstance(self, TensorVariable))
 
 
-@rule(torch.Tensor.requires_grad_, TensorVariable)
-def requires_grad_(t, self, requires_grad=None):
-    """Nothing is to be done where it is so already."""
-    wanted = requires_grad is None or bool(t.constant(requires_grad))
-    if wanted is not self.fake.requires_grad:
-        raise GraphBreak("autograd", "Tensor.requires_grad_")
-    return self
-
-
 def _refuse(name: str, reason: str) -> None:
     method = getattr(torch.Tensor, name, None)
     if method is None:
@@ -218,7 +192,8 @@ def _refuse(name: str, reason: str) -> None:
 
 
 _WITH_RULES = ("__init__", "__new__", "__repr__", "__str__", "__hash__", "item", "tolist",
-               "__deepcopy__")  # fmt: skip
+               "__deepcopy__", "detach_", "retain_grad", "register_hook",
+               "register_post_accumulate_grad_hook")  # fmt: skip
 
 for _name, _reason in REFUSED_METHODS.items():
     if _name not in _WITH_RULES:

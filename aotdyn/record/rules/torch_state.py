@@ -13,7 +13,7 @@ from ..operation import apply, call
 from ..polyfills.contexts import Region
 from ..references import importable
 from ..signals import GraphBreak, Raised
-from ..variables import Constant, Known, ObjectVariable, Variable
+from ..variables import Constant, Known, MethodVariable, ObjectVariable, Variable
 from ..wrap import add_predicate, identity
 from .table import rule
 
@@ -171,6 +171,55 @@ def count_modes(t):
 @rule(torch.broadcast_shapes)
 def broadcast_shapes(t, *shapes):
     return t.wrap_result(torch.broadcast_shapes(*map(t.constant, shapes)))
+
+
+# -- inference mode ------------------------------------------------------------
+
+
+class InferenceGuard(Variable):
+    """What `torch.inference_mode` enters and leaves. It cannot leave the frame."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool):
+        super().__init__()
+        self.mode = mode
+
+
+def _make_guard(t, cls, args, kwargs) -> Variable:
+    return t.new(InferenceGuard(bool(t.constant(args[0])) if args else True))
+
+
+CONSTRUCTORS[torch._C._InferenceMode] = _make_guard
+
+
+def enter(guard):
+    """Stands for its `__enter__`, which C++ has no name for."""
+
+
+def leave(guard, *error):
+    """Stands for its `__exit__`."""
+
+
+@rule(getattr, InferenceGuard)
+def guard_getattr(t, self, name):
+    return MethodVariable(self, Known({"__enter__": enter, "__exit__": leave}[t.constant(name)]))
+
+
+@rule(enter, InferenceGuard)
+def enter_inference(t, self):
+    t.graph.enter_inference(self.mode)
+    t.effects.count += 1
+    return self
+
+
+@rule(leave, InferenceGuard)
+def leave_inference(t, self, *error):
+    if not t.graph.inference:
+        raise GraphBreak("mode", "inference mode is left that was not entered here")
+    t.graph.leave_inference()
+    t.effects.count += 1
+    return Constant(None)
 
 
 # Functions that tell what may differ between calls and that no other guard covers.

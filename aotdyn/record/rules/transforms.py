@@ -36,6 +36,7 @@ from ..variables import (
     Variable,
 )
 from ..variables.library import BuiltVariable
+from .gradients import version_of
 from .library import rebuild_built
 from .table import calls, rule
 
@@ -160,7 +161,7 @@ class PullbackVariable(Variable):
     def versions_now(self, t) -> list[int]:
         given = [t.graph.fake(leaf) for leaf in tree_flatten(self.primals)[0]]
         used = (*given, *t.graph.fakes_of(self.traced.free))
-        return [fake._version for fake in used if isinstance(fake, torch.Tensor)]
+        return [version_of(fake) for fake in used if isinstance(fake, torch.Tensor)]
 
 
 @calls(PullbackVariable)
@@ -376,9 +377,9 @@ def _carried(t, given: tuple) -> Iterator[list[Variable]]:
     """What a function of a loop gets: tensors like the first ones, which it may not change."""
     leaves, spec = tree_flatten(given)
     fakes = [t.graph.run(torch.empty_like, [leaf.fake], {}) for leaf in leaves]
-    before = [fake._version for fake in fakes]
+    before = [version_of(fake) for fake in fakes]
     yield _parameters(t, leaves, fakes, spec)
-    if [fake._version for fake in fakes] != before:
+    if [version_of(fake) for fake in fakes] != before:
         raise GraphBreak("torch_refused", "while_loop with a function that changes a tensor")
 
 

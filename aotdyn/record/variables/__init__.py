@@ -44,7 +44,7 @@ from .objects import (
     MadeReference,
     ObjectVariable,
 )
-from .tensor import QUANTIZED, Symbolic, TensorVariable, is_dense
+from .tensor import QUANTIZED, GradientFunction, Symbolic, TensorVariable, is_dense
 from .texts import TextVariable
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "FixedIterator",
     "FunctionVariable",
     "GeneratorVariable",
+    "GradientFunction",
     "GroupVariable",
     "HandledVariable",
     "HolderVariable",

@@ -59,7 +59,7 @@ class MadeReference(Variable):
 
     __slots__ = ("of",)
 
-    def __init__(self, of: ObjectVariable):
+    def __init__(self, of: Variable):
         super().__init__()
         self.of = of
 

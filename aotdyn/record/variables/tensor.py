@@ -20,9 +20,10 @@ def is_dense(tensor: torch.Tensor) -> bool:
 class TensorVariable(Variable):
     """A tensor. fake: its stand-in without data. node: the graph's node, made on first use for
     what comes in. live: the tensor itself for what comes in; shape, strides: as it came in (an
-    operator may change the fake in place)."""
+    operator may change the fake in place). attributes: what the frame has set on it, by name;
+    DELETED where it was deleted."""
 
-    __slots__ = ("fake", "node", "live", "cls", "shape", "strides")
+    __slots__ = ("fake", "node", "live", "cls", "shape", "strides", "attributes")
 
     def __init__(self, fake, node, source: Source | None = None, live=None, cls=torch.Tensor):
         super().__init__(source)
@@ -32,6 +33,7 @@ class TensorVariable(Variable):
         self.cls = cls
         self.shape = tuple(fake.shape)
         self.strides = tuple(fake.stride()) if live is not None else ()
+        self.attributes: dict[str, Any] = {}
 
     @property
     def type(self) -> type:
@@ -39,6 +41,25 @@ class TensorVariable(Variable):
 
     def describe(self) -> str:
         return f"tensor{tuple(self.fake.shape)}"
+
+
+class GradientFunction(Variable):
+    """The function that autograd has noted for a tensor: that there is one is known. function:
+    that of the fake."""
+
+    __slots__ = ("of", "function")
+
+    def __init__(self, of: TensorVariable, function: Any):
+        super().__init__()
+        self.of = of
+        self.function = function
+
+    @property
+    def type(self) -> type:
+        return type(self.function)
+
+    def describe(self) -> str:
+        return "grad_fn of a tensor"
 
 
 class Symbolic(Variable):

@@ -174,14 +174,20 @@ class Lowering:
 
     def _check_effects(self, module: torch.fx.GraphModule) -> None:
         """A run on fakes: what it leaves changed in the process cannot be compiled, except the
-        gradient mode, which AOTAutograd takes care of."""
+        gradient mode, which AOTAutograd takes care of; nor results that are not mere tensors."""
         before = process_state()
         grad = torch.is_grad_enabled()
         trial = fake_inputs(self.graph)
         # As in the tracer: C++'s own composite operators do not know symbolic sizes.
         with trial.mode, enable_python_dispatcher():
-            module(*trial.inputs)
+            results = module(*trial.inputs)
         torch._C._set_grad_enabled(grad)
+        given = {id(each) for each in trial.inputs}
+        made = [r for r in results if isinstance(r, torch.Tensor) and id(r) not in given]
+        if any(isinstance(each, torch.nn.Parameter | torch.nn.Buffer) for each in made):
+            raise Refused("it makes parameters")
+        if any(each.is_inference() for each in made):
+            raise Refused("it gives inference tensors beside others")
         if process_state() != before:
             raise Refused("the graph leaves autocast or another mode changed")
 
