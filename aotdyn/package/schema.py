@@ -35,6 +35,7 @@ from .source import (
     Stride,
     TypeOf,
     ValueAt,
+    WaitsAt,
 )
 from .values import CHECKS, REFERENCES, Codec
 from .variant import Break, EntryKey, Variant
@@ -70,6 +71,7 @@ RECORDS: dict[str, type] = {
     "context_value": ContextValue,
     "called": Called,
     "from_array": FromArray,
+    "waits_at": WaitsAt,
     "ahead": Ahead,
     "over": Over,
     # guards

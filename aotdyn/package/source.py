@@ -166,6 +166,14 @@ class FromArray(Derived):
 
 
 @node
+class WaitsAt(Derived):
+    """The state of a generator that waits, and that a body has made."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Runtime('waits_at'))}({base})"
+
+
+@node
 class Contents(Derived):
     """What an instance of a dict subclass holds, as a dict, where the class overrides reading."""
 

@@ -20,6 +20,7 @@ from ..package.source import (
     Source,
     TypeOf,
     ValueAt,
+    WaitsAt,
 )
 from .graph import source_name
 from .naming import Names
@@ -28,7 +29,7 @@ from .unchanged import Unchanged, above, own_dict_of, unchanged
 # Paths that are bound to a name when several guards share them.
 _NAMED = (
     Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead | Over
-    | FromArray
+    | FromArray | WaitsAt
 )  # fmt: skip
 
 _DICT = Import("builtins", "dict")

@@ -22,6 +22,7 @@ def step_generator(t, generator: GeneratorVariable, sent: Variable) -> Variable 
     if generator.finished:
         generator.result = NONE
         return None
+    _touch(t, generator)
     if generator.started:
         generator.frame.push(sent)
     return _run(t, generator, None)
@@ -33,6 +34,7 @@ def throw_into(t, generator: GeneratorVariable, raised: ExceptionVariable) -> Va
     if generator.finished or not generator.started:
         generator.started = generator.finished = True
         raise Raised(raised)
+    _touch(t, generator)
     frame = generator.frame
     if frame.instruction.opname == "RESUME" and frame.instruction.arg == _YIELD_FROM:
         return _throw_on(t, generator, raised)
@@ -65,7 +67,7 @@ def require_ended(t, writer) -> None:
     """
     for generator, by_root in t.generators:
         frame = generator.frame
-        waits = generator.started and not generator.finished
+        waits = generator.started and not generator.finished and generator.source is None
         if waits and not writer.makes(generator) and not _ends_quietly(frame):
             detail = f"{frame.code.co_name} is left half way"
             if by_root:
@@ -105,6 +107,14 @@ def _last_if_not_caught(frame, index: int) -> int | None:
             return None
         index = decoded.at[jump.argval]
     return index if ins.opname == "RERAISE" else None
+
+
+def _touch(t, generator: GeneratorVariable) -> None:
+    """A generator that came in is about to be run on."""
+    if generator.source is not None:
+        if id(generator) not in t.effects.changed:
+            generator.origin = t.step
+        t.effects.touch(generator)
 
 
 def _check_idle(t, generator: GeneratorVariable) -> None:

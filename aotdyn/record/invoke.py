@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import torch
 
 from ..package.reference import Import
-from ..package.source import Attribute, Bound
+from ..package.source import Attribute, Bound, Source
 from ..policy import only_tags, refusal_to_inline
 from .array_functions import ARRAY_FUNCTIONS
 from .dispatch import dispatch, is_dispatch, is_recursive_repr, recursive_repr
@@ -101,11 +101,7 @@ def new_frame(
 ) -> Frame:
     """A frame with the arguments bound and the cells in place."""
     code = function.code
-    if function.live is not None and isinstance(function.code_reference, Import):
-        t.references.rely_on_code(function.live, function.code_reference)
-    source = globals_source(function.globals, t.entry.globals)
-    if source is None and function.source is not None:
-        source = Attribute(function.source, "__globals__")
+    source = rely_on_function(t, function)
     frame = Frame(code, function.globals, source, function, t.frame)
     try:
         frame.locals.update(bind(t, function, args, kwargs))
@@ -118,6 +114,16 @@ def new_frame(
     if code.co_flags & _GENERATOR:
         _make_cells(t, frame)
     return frame
+
+
+def rely_on_function(t, function: FunctionVariable) -> Source | None:
+    """Notes that the code of a function is run; gives how its globals are reached."""
+    if function.live is not None and isinstance(function.code_reference, Import):
+        t.references.rely_on_code(function.live, function.code_reference)
+    source = globals_source(function.globals, t.entry.globals)
+    if source is None and function.source is not None:
+        return Attribute(function.source, "__globals__")
+    return source
 
 
 def _refuse_arguments(t, function: FunctionVariable, args: list, kwargs: dict) -> None:

@@ -46,7 +46,7 @@ from .variables import (
     ViewVariable,
     ZipVariable,
 )
-from .write_back import MOVE, tensor_effect
+from .write_back import EFFECTS, MOVE, tensor_effect
 
 # -- plain values ------------------------------------------------------------
 
@@ -283,7 +283,12 @@ def _generator(w: BodyWriter, v: GeneratorVariable) -> str:
 
 
 def _waiting(w: BodyWriter, v: GeneratorVariable) -> str:
-    """A generator that has run to one of its yields: its frame is made as it is there."""
+    """A generator that has run to one of its yields: it is made as it is there."""
+    return w.bind("generator", f"{w.runtime('waiting')}({w.value(v.function)}, {_state(w, v)})")
+
+
+def _state(w: BodyWriter, v: GeneratorVariable) -> str:
+    """The place of a generator and the values of its frame there, as arguments."""
     frame = v.frame
     if v.running or v.handled is not None:
         raise GraphBreak("reconstruct", "a generator that is handling an exception", v.origin)
@@ -292,15 +297,21 @@ def _waiting(w: BodyWriter, v: GeneratorVariable) -> str:
     boxed = {*code.co_cellvars, *code.co_freevars}
     bound = {name: value for name, value in frame.locals.items() if value is not None}
     unbound = tuple(name for name in code.co_varnames if name not in bound and name not in boxed)
-    function = w.value(v.function)
     values = ["None" if name in boxed or name in unbound else w.value(bound[name])
               for name in code.co_varnames]  # fmt: skip
     values += [w.value(frame.cells[name]) for name in (*code.co_cellvars, *code.co_freevars)]
     stack = tuple(not isinstance(value, Null) for value in frame.stack)
     values += [w.value(value) for value in frame.stack if not isinstance(value, Null)]
-    where = (place.start, stack, unbound)
-    given = ", ".join([function, repr(where), *values])
-    return w.bind("generator", f"{w.runtime('waiting')}({given})")
+    return ", ".join([repr((place.start, stack, unbound)), *values])
+
+
+def _generator_effect(w: BodyWriter, v: GeneratorVariable, target: str) -> list[str]:
+    if v.finished:
+        return [f"{w.runtime('ended')}({target})"]
+    return [f"{w.runtime('wait_on')}({target}, {_state(w, v)})"]
+
+
+EFFECTS[GeneratorVariable] = _generator_effect
 
 
 # -- functions and objects ------------------------------------------------------------

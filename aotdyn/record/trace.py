@@ -80,6 +80,7 @@ from .rules import (
     texts,
     torch_state,
     transforms,
+    waiting_generators,
 )
 from .shapes import History
 from .signals import GraphBreak, Raised, SkipFrame
@@ -103,7 +104,7 @@ RULE_MODULES = (
     functions, generics, gradients, hashing, higher_order, holders, hooks, identities, inspection,
     instance_dicts, iterators, late_texts, library, live_iterators, mapping_objects, mappings,
     messages, modules, patterns, proxies, rebuild, sequence_objects, sequences, simple_objects,
-    symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms,
+    symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms, waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.point import Point
-from .cpython import native
+from ..package.waiting import Waiting, waits_at
+from .cpython import internal, native
 from .hook import hookless
 
 _RUNTIME = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -50,6 +51,21 @@ def waiting(function: FunctionType, place: tuple, *values: Any) -> Generator:
     place: the offset of the `yield`, the shape of the stack below what it yields, the unbound
     names. values: the frame's values there (see `Point`), without what it yields.
     """
+    generator = _around(Waiting(_standing, function, place, values))
+    generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
+    next(generator)
+    return generator
+
+
+@internal
+def _around(state: Waiting) -> Generator:
+    """The generator that the program has."""
+    return (yield from state)
+
+
+@hookless
+def _standing(function: FunctionType, place: tuple, values: tuple) -> Generator:
+    """A generator whose frame stands at a `yield`."""
     code, key = function.__code__, (function.__code__, place, id(function.__globals__))
     make = _places.get(key)
     if make is None:
@@ -60,3 +76,16 @@ def waiting(function: FunctionType, place: tuple, *values: Any) -> Generator:
     generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
     next(generator)
     return generator
+
+
+def wait_on(generator: Generator, place: tuple, *values: Any) -> None:
+    """A generator that waited has run to another `yield`."""
+    waits_at(generator).move(place, values)
+
+
+@hookless
+def ended(generator: Generator) -> None:
+    """A generator that waited has run to its end."""
+    waits_at(generator).end()
+    for _ in generator:
+        raise AssertionError("a generator gives more after its end")

@@ -16,16 +16,18 @@ from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.resolve import made_alike
 from ..package.values import contents, same_value
 from ..package.variant import code_hash
+from ..package.waiting import waits_at
 from .cpython import END
 from .messages import log_at, warn_above, warn_at
 from .restart import keep
-from .steps import handling, thrown, waiting
+from .steps import ended, handling, thrown, wait_on, waiting
 
 __all__ = [
-    "Continue", "END", "Rest", "ahead", "annotations", "code_is", "contents", "handling", "has_end",
-    "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike", "made_class", "may_raise",
+    "Continue", "END", "Rest", "ahead", "annotations", "code_is", "contents", "ended", "handling",
+    "has_end", "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike", "made_class",
+    "may_raise",
     "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value", "thrown",
-    "waiting", "warn_above", "warn_at",
+    "wait_on", "waiting", "waits_at", "warn_above", "warn_at",
 ]  # fmt: skip
 
 

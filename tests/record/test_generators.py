@@ -686,7 +686,7 @@ def logged(name, log, k=2):
         log.append(("out", name, y))
 
 
-@program(breaks=2)
+@program(breaks=1)
 def p_context_manager_around_a_break(x):
     log = []
     with logged("a", log) as v:
@@ -708,7 +708,7 @@ def p_context_managers_around_breaks(x):
     return x, log
 
 
-@program(breaks=2)
+@program(breaks=1)
 def p_exit_stack_around_a_break(x):
     log = []
     with contextlib.ExitStack() as stack:
