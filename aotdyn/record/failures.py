@@ -10,8 +10,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from .bytecode.decode import ExceptionEntry
 from .frame import Frame
 from .signals import NotConstant
+from .variables import MethodVariable
 
 # Zeros of so many bytes are made to learn what an operator says.
 _MOST_BYTES = 1 << 26
@@ -24,6 +26,32 @@ def is_caught(frame: Frame | None) -> bool:
             return True
         frame = frame.caller
     return False
+
+
+def is_answered(frame: Frame | None) -> bool:
+    """Whether code of the program runs where the present instruction raises: an `except` or
+    `finally`, or the exit of a `with`. Those of torch's contexts only put a state back."""
+    while frame is not None:
+        entry = frame.decoded.handler(frame.instruction.offset)
+        while entry is not None:
+            if not _only_puts_back(frame, entry):
+                return True
+            entry = frame.decoded.handler(entry.target)
+        frame = frame.caller
+    return False
+
+
+def _only_puts_back(frame: Frame, entry: ExceptionEntry) -> bool:
+    """Whether a handler runs no code of the program."""
+    index = frame.decoded.at[entry.target]
+    names = [ins.opname for ins in frame.decoded.instructions[index : index + 3]]
+    if names == ["COPY", "POP_EXCEPT", "RERAISE"]:
+        return True
+    if names[:2] != ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]:
+        return False
+    leave = frame.stack[entry.depth - 1]
+    manager = leave.self_.type if isinstance(leave, MethodVariable) else leave.type
+    return manager.__module__.partition(".")[0] == torch.__name__
 
 
 def raised_by(operation: Any, args: list, kwargs: dict) -> Exception | None:

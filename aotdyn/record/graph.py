@@ -24,8 +24,9 @@ from ..package.providers import providers_of
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, Size, Source
 from ..package.state import process_state, without_attention
-from .failures import is_caught, raised_by
+from .failures import is_answered, is_caught, raised_by
 from .graph_ops import method_name
+from .hazards import can_copy, recorded_by_autograd, storage_of
 from .nested import Scope
 from .signals import GraphBreak, NotConstant, Raised
 from .variables import (
@@ -208,7 +209,26 @@ class GraphBuilder:
             # Not every operator takes a float whose value is not known.
             args, kwargs = self.t.specialized(args, kwargs)
             result = self._result(operation, args, kwargs)
+        self._require_undone()
         return self._record(operation, args, kwargs, result)
+
+    def _require_undone(self) -> None:
+        """What was changed before an operator that may raise on data can be undone, so that the
+        frame may start over where a handler of the program gets the exception.
+
+        Raises GraphBreak where it cannot: then the operator runs on its own.
+        """
+        hazards = self.t.shapes.hazards
+        if not hazards.raises_now:
+            return
+        hazards.raises_now = False
+        if not is_answered(self.t.frame):
+            return
+        changed = [variable for variable in self.t.tensors
+                   if variable.node in self.inputs and storage_of(variable.fake) in hazards.changed]
+        if any(map(recorded_by_autograd, changed)) or not can_copy(changed):
+            raise GraphBreak("late_failure", ", ".join(v.describe() for v in changed))
+        hazards.undone |= hazards.changed
 
     def _with_device(self, operation: Any, kwargs: dict[str, Variable]) -> dict[str, Variable]:
         """The arguments of what makes a tensor, on the device that it is to be made on."""

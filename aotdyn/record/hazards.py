@@ -56,23 +56,38 @@ def _effects(operator) -> _Effects:
 
 class Hazards:
     """changed: the storages written to. raises_late: an operator whose success depends on data
-    came after random numbers were drawn or a storage was written to. draws: numbers were drawn."""
+    came after random numbers were drawn or a storage was written to. draws: numbers were drawn.
+    raises_now: what has been run since this was reset may raise after a storage was written to.
+    undone: the storages whose changes must be undone, since the program handles an exception."""
 
     def __init__(self) -> None:
         self.draws = False
         self.raises_late = False
+        self.raises_now = False
         self.changed: set[int] = set()
+        self.undone: set[int] = set()
 
     def note(self, operator, args, kwargs) -> None:
         """An operator is about to run on fakes."""
         effects = _effects(operator)
         self.raises_late |= effects.raises and (self.draws or bool(self.changed))
+        self.raises_now |= effects.raises and bool(self.changed)
         self.draws |= effects.draws
         for index, name in effects.written:
             written = args[index] if index < len(args) else kwargs.get(name)
             for tensor in written if isinstance(written, list | tuple) else (written,):
                 if isinstance(tensor, FakeTensor):
                     self.changed.add(storage_of(tensor))
+
+
+def can_copy(variables: list) -> bool:
+    """Whether tensors that came in are small enough to be copied at each call."""
+    return sum(variable.live.nbytes for variable in variables) <= COPIED_BYTES
+
+
+def recorded_by_autograd(variable) -> bool:
+    """Whether changes of a tensor are more than its data: copying does not undo them."""
+    return variable.fake.grad_fn is not None
 
 
 def storage_of(tensor: torch.Tensor) -> int:

@@ -82,6 +82,10 @@ REASONS: dict[str, tuple[str, str]] = {
     "opcode": ("the instruction is not traced", "see the detail"),
     "import": ("an import runs inside the frame", "import at the top of the file"),
     "class_body": ("a class is made inside the frame", "define classes at the top of the file"),
+    "late_failure": (
+        "an operator may raise inside try or with, after a large tensor was changed in place",
+        "make the changes in place outside of the block, or after what may raise",
+    ),
     # -- limits ------------------------------------------------------------------------------
     "recompile_limit": ("the entry has too many variants", "mark what differs as dynamic"),
     "builtins": ("a builtin of Python is replaced", "replace it outside of what is compiled"),

@@ -31,7 +31,7 @@ from .breaks import write_break, write_return
 from .check import CheckWriter
 from .frame import Frame
 from .generators import require_ended
-from .hazards import COPIED_BYTES, storage_of
+from .hazards import can_copy, recorded_by_autograd, storage_of
 from .interpreter import run
 from .invoke import MAXIMUM_DEPTH
 from .namespaces import globals_source
@@ -441,20 +441,22 @@ def _finish(t: Tracer, found: Found) -> Traced:
 def _restart(t: Tracer, graph: Graph | None) -> Restart:
     """How the frame starts over where the graph raises."""
     hazards = t.shapes.hazards
-    copied, watched = [], []
     inputs = {v.node: v for v in t.tensors if v.node is not None}
-    for index, spec in enumerate(graph.inputs if graph is not None else ()):
-        variable = inputs.get(spec.name)
-        if variable is None or storage_of(variable.fake) not in hazards.changed:
-            continue
-        # A change that autograd has recorded is not undone by copying; only inference tensors do
-        # not tell whether they have changed.
-        wanted = hazards.raises_late or variable.fake.is_inference()
-        whole = wanted and variable.fake.grad_fn is None
-        (copied if whole else watched).append(index)
-    if sum(inputs[graph.inputs[i].name].live.nbytes for i in copied) > COPIED_BYTES:
-        copied, watched = [], sorted(copied + watched)
-    return Restart(tuple(copied), tuple(watched), hazards.draws and hazards.raises_late)
+    changed = {
+        index: inputs[spec.name]
+        for index, spec in enumerate(graph.inputs if graph is not None else ())
+        if spec.name in inputs and storage_of(inputs[spec.name].fake) in hazards.changed
+    }
+    # Only inference tensors do not tell whether they have changed.
+    wanted = {index: variable for index, variable in changed.items()
+              if hazards.raises_late or variable.fake.is_inference()
+              if not recorded_by_autograd(variable)}  # fmt: skip
+    if not can_copy(list(wanted.values())):
+        wanted = {index: variable for index, variable in wanted.items()
+                  if storage_of(variable.fake) in hazards.undone}  # fmt: skip
+    copied = tuple(wanted)
+    watched = tuple(index for index in changed if index not in wanted)
+    return Restart(copied, watched, hazards.draws and hazards.raises_late)
 
 
 def _obstacles(references: dict) -> list[str]:

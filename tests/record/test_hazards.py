@@ -114,19 +114,69 @@ def only_looks_up_after_a_change(x, i):
     return True
 
 
-def test_large_tensors_are_not_copied():
-    run = aotdyn.compile(changes_and_looks_up, backend="eager")
-    x = torch.ones(hazards.COPIED_BYTES // 12 + 1, 3)
-    # The frame has no copy to start over from: the error leaves it, and nothing is done twice.
-    with pytest.raises(IndexError):
-        run(x, BAD[2:], [])
-    assert x[0, 0] == 2
+ROWS = hazards.COPIED_BYTES // 12 + 1
 
 
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="no copy is made of so large a tensor")
-def test_a_large_tensor_is_changed_before_the_graph_raises():
-    run = aotdyn.compile(changes_and_looks_up, backend="eager")
-    x = torch.ones(hazards.COPIED_BYTES // 12 + 1, 3)
-    log = []
-    run(x, GOOD[:1], log)
-    assert torch.equal(run(x, BAD[2:], log), torch.full_like(x, 6.0))
+def changes_and_looks_up_in_a_context(x, i, log):
+    x.add_(1)
+    with torch.no_grad():
+        return x + TABLE[i]
+
+
+def changes_and_looks_up_before_the_end(x, i, log):
+    x.add_(1)
+    try:
+        return x + TABLE[i]
+    finally:
+        log.append("end")
+
+
+def adds_within(x, i, log):
+    x.add_(1)
+    return x + TABLE[i]
+
+
+def handles_what_it_calls(x, i, log):
+    try:
+        with torch.no_grad():
+            return adds_within(x, i, log)
+    except IndexError:
+        log.append("handled")
+        return x
+
+
+@pytest.mark.parametrize(
+    "program, breaks",
+    # The exception that goes on behind `finally` is the second break.
+    [(changes_and_looks_up, 1), (changes_and_looks_up_before_the_end, 2),
+     (handles_what_it_calls, 1)],
+)  # fmt: skip
+def test_large_tensors_are_not_copied(agree, program, breaks):
+    """The operator runs on its own where the program would see that it raises."""
+    x = torch.ones(ROWS, 3)
+    calls = [(x, i, []) for i in (GOOD[:1], BAD[2:], GOOD[:1], BAD[2:])]
+    agree(program, *calls, breaks=breaks)
+
+
+def test_changes_that_autograd_records_are_not_copied(agree):
+    def program(w, i):
+        x = w * 1
+        return changed_within(x, i)
+
+    w = torch.ones(1, 3, requires_grad=True)
+    agree(program, (w, GOOD[:1]), (w, BAD[2:]), (w, GOOD[:1]), breaks=None)
+
+
+@aotdyn.disable
+def changed_within(x, i):
+    return RECORDED(x, i)
+
+
+RECORDED = aotdyn.compile(lambda x, i: changes_and_looks_up(x, i, []), backend="eager")
+
+
+def test_nobody_sees_that_it_raises(agree):
+    """The error leaves the frame: nothing has to be undone."""
+    x = torch.ones(ROWS, 3)
+    calls = [(x, i, []) for i in (GOOD[:1], BAD[2:], GOOD[:1])]
+    agree(changes_and_looks_up_in_a_context, *calls, breaks=0)
