@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..package.reference import GraphOf, Import, Literal, Reference, Runtime, int_text
 from ..package.source import Bound, Local, Source
 from .graph import source_name
+from .members import C_MEMBERS, MISSING, lookup, takes_stores
 from .naming import Names
 from .references import Body, is_made
 from .signals import GraphBreak
@@ -229,8 +230,24 @@ def dict_base(cls: type) -> Import:
 
 
 def set_attribute(w: BodyWriter, cls: type, target: str, name: str, value: str) -> str:
-    """The line that sets an attribute without running a `__setattr__` of the class."""
+    """The line that sets an attribute of the object's own, without running code of the class."""
+    if _is_shadowed(w, cls, name):
+        return f"{w.runtime('own_dict')}({target})[{name!r}] = {value}"
     return f"{attribute_base(w, cls)}.__setattr__({target}, {name!r}, {value})"
+
+
+def delete_attribute(w: BodyWriter, cls: type, target: str, name: str) -> str:
+    """The line that deletes one; see `set_attribute`."""
+    if _is_shadowed(w, cls, name):
+        return f"del {w.runtime('own_dict')}({target})[{name!r}]"
+    return f"{attribute_base(w, cls)}.__delattr__({target}, {name!r})"
+
+
+def _is_shadowed(w: BodyWriter, cls: type, name: str) -> bool:
+    """Whether a class has a descriptor of Python's under the name, which would answer for what the
+    object's own dictionary holds."""
+    held, _ = lookup(w.t, cls, name)
+    return held is not MISSING and takes_stores(held) and not isinstance(held, C_MEMBERS)
 
 
 def set_attributes(w: BodyWriter, v: ObjectVariable, target: str) -> None:
@@ -244,4 +261,4 @@ def attribute_base(w: BodyWriter, cls: type) -> str:
     """The class of C that sets and deletes attributes of a class' instances as they are."""
     if issubclass(cls, threading.local):
         return w.ref(Import("_thread", "_local"))
-    return "object"
+    return "BaseException" if issubclass(cls, BaseException) else "object"

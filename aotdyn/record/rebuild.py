@@ -6,7 +6,14 @@ from typing import Any
 
 from ..package.reference import Import, int_text
 from .attributes import own_dict_of
-from .body import BodyWriter, dict_base, rebuilds, require_same_hashes, set_attributes
+from .body import (
+    BodyWriter,
+    dict_base,
+    rebuilds,
+    require_same_hashes,
+    set_attribute,
+    set_attributes,
+)
 from .operation import is_none
 from .references import LITERALS, composition
 from .signals import GraphBreak
@@ -417,7 +424,7 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
     for attribute, item in v.attributes.items():
         if item is DELETED or attribute in _TOLD_LATER and is_none(w.t, item):
             continue
-        w.lines.append(f"{name}.{attribute} = {w.value(item)}")
+        w.lines.append(set_attribute(w, v.cls, name, attribute, w.value(item)))
     return name
 
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from ..package.reference import Import, Reference
 from ..package.source import Source
-from .body import BodyWriter, attribute_base, dict_base, require_same_hashes, set_attribute
+from .body import (
+    BodyWriter,
+    delete_attribute,
+    dict_base,
+    require_same_hashes,
+    set_attribute,
+)
 from .variables import (
     DELETED,
     CellVariable,
@@ -110,23 +116,12 @@ def _set_effect(w: BodyWriter, v: SetVariable, target: str) -> list[str]:
 
 
 def object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:
-    base = attribute_base(w, v.cls)
     lines = []
     for name, value in v.attributes.items():
         if value is DELETED or w.t.effects.is_renewed(v, name):
-            lines.append(f"{base}.__delattr__({target}, {name!r})")
+            lines.append(delete_attribute(w, v.cls, target, name))
         if value is not DELETED:
             lines.append(set_attribute(w, v.cls, target, name, w.value(value)))
-    return lines
-
-
-def _exception_effect(w: BodyWriter, v: ExceptionVariable, target: str) -> list[str]:
-    lines = []
-    for name, value in v.attributes.items():
-        if value is DELETED:
-            lines.append(f"BaseException.__delattr__({target}, {name!r})")
-        else:
-            lines.append(f"BaseException.__setattr__({target}, {name!r}, {w.value(value)})")
     return lines
 
 
@@ -148,8 +143,8 @@ EFFECTS: dict[type, Callable] = {
     DictVariable: _dict_effect,
     SetVariable: _set_effect,
     ObjectVariable: object_effect,
-    ExceptionVariable: _exception_effect,
-    GroupVariable: _exception_effect,
+    ExceptionVariable: object_effect,
+    GroupVariable: object_effect,
     MappingObject: object_effect,
     CellVariable: _cell_effect,
     TensorVariable: tensor_effect,

@@ -64,6 +64,22 @@ def p_raise_in_finally(x, log):
     return x + 1, log
 
 
+@program(*TWICE, breaks=2)
+def p_keywords_given_twice(x, log):
+    try:
+        dict(**{"a": 1, "b": 2}, **note_keywords(log, "c"))
+        dict(**{"a": 1, "b": 2}, **note_keywords(log, "b"))
+    except TypeError as e:
+        log.append(str(e))
+    return x + 1, log
+
+
+@aotdyn.disable
+def note_keywords(log, name):
+    log.append(name)
+    return {name: 3}
+
+
 @program(*TWICE, breaks=None)
 def p_except_star(x, log):
     try:

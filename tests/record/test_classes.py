@@ -1271,6 +1271,60 @@ def p_classes_from_nowhere(x, items, given):
     return x * Nowhere(4).value, len(items), given.value, OfUnnamed().value, Local.__module__
 
 
+class Marked:
+    """Keeps a value in the object's own dictionary, under its own name, and marks it."""
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, instance, owner):
+        return instance.__dict__[self.name]
+
+    def __set__(self, instance, value):
+        instance.__dict__[self.name] = ("set", value)
+
+    def __delete__(self, instance):
+        del instance.__dict__[self.name]
+
+
+class Checked:
+    size = Marked()
+    name = Marked()
+
+    def __init__(self, size):
+        self.size = size
+
+    @property
+    def twice(self):
+        return self.__dict__["twice"] + 1
+
+    @twice.setter
+    def twice(self, value):
+        self.__dict__["twice"] = value * 2
+
+
+def checked_of(x, checked):
+    other = Checked(2)
+    checked.size, other.name, other.twice, checked.twice = 3, "b", 4, 5
+    del checked.name
+    return other, checked.twice, other.twice
+
+
+@program((torch.ones(2), Checked(1)), breaks=0)
+def p_descriptors_of_the_own_dictionary(x, checked):
+    checked.name = "a"
+    other, *twice = checked_of(x, checked)
+    return x, vars(checked), vars(other), twice
+
+
+@program((torch.ones(2), Checked(1)), breaks=1)
+def p_descriptors_of_the_own_dictionary_over_a_break(x, checked):
+    checked.name = "a"
+    other, *twice = checked_of(x, checked)
+    aotdyn.graph_break()
+    return x, vars(checked), vars(other), checked.size, other.name, checked.twice, twice
+
+
 test_agrees = program.test()
 
 

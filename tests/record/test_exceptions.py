@@ -8,6 +8,7 @@ import math
 
 import torch
 
+import aotdyn
 from tests.record.programs import Programs
 
 program = Programs()
@@ -898,6 +899,31 @@ def p_ring_of_contexts(x):
     except TypeError as second:
         inner = second.__context__
         return type(inner), inner.__context__ is inner, x + 1
+
+
+@program(breaks=2)
+def p_a_stop_told_over_a_break(x):
+    stop, other = StopIteration("spam"), StopIteration(1, 2)
+    stop.value = "eggs"
+    other.args = ("args",)
+    aotdyn.graph_break()
+    # The second break: the text of one that came in.
+    return stop.value, other.value, str(stop), other.args, StopIteration().value, x
+
+
+class Tagged(Exception):
+    """Whatever is set is marked."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, ("set", value))
+
+
+@program(breaks=1)
+def p_an_exception_that_marks_what_is_set(x):
+    error = Tagged("m")
+    error.code = 1
+    aotdyn.graph_break()
+    return error.code, vars(error), x
 
 
 test_agrees = program.test()

@@ -110,7 +110,7 @@ def DICT_MERGE(t, frame, ins):
         t.raise_exception(TypeError, f"{name_of_called(t, function)} {told}")
     keys = iterate(t, call_method(t, other, "keys"))
     for key in keys:
-        if key_of(t, key) in target.items:
+        if truth(t, apply(t, operator.contains, [target, key])):
             told = f"got multiple values for keyword argument '{t.constant(key)}'"
             t.raise_exception(TypeError, f"{name_of_called(t, function)} {told}")
         apply(t, operator.setitem, [target, key, apply(t, operator.getitem, [other, key])])

@@ -60,6 +60,8 @@ def _init(t, self: ExceptionVariable, args: list[Variable], kwargs: dict) -> Non
         t.raise_exception(TypeError, f"{name}() takes no keyword arguments")
     self.args = t.new(TupleVariable(args))
     self.attributes.update({name: t.realize(kwargs.get(name, NONE)) for name in taken})
+    if issubclass(self.cls, StopIteration):
+        self.attributes["value"] = args[0] if args else NONE
 
 
 CONSTRUCTORS[BaseException] = construct_exception
@@ -94,7 +96,9 @@ def exception_getattr(t, self, name, default=None):
         return self.cause or Constant(None)
     if key == "__context__":
         return self.context or Constant(None)
-    if key == "value" and issubclass(self.cls, StopIteration) and key not in self.attributes:
+    ended = key == "value" and issubclass(self.cls, StopIteration) and self.live is None
+    if ended and key not in self.attributes:
+        # One that was raised by the tracer itself.
         args = t.realize(self.args).items
         return args[0] if args else Constant(None)
     return object_getattr(t, self, name, default)
