@@ -47,6 +47,7 @@ _TORCH_TRACED = (
     os.path.join("autograd", "grad_mode.py"),
     os.path.join("autograd", "function.py"),
     os.path.join("cuda", "amp"),
+    os.path.join("_functorch", "functional_call.py"),
 )
 
 

@@ -4,16 +4,15 @@ Graphs name them by import, and so do packages: they keep their names and what t
 """
 
 import contextlib
-import importlib
-import sys
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
+
+from .no_compiler import compiler_left_out
 
 
 def differentiable(
@@ -174,8 +173,31 @@ class _Keep(torch.autograd.Function):
 
 
 def conditional(condition: Any, yes: Callable, no: Callable, values: tuple) -> tuple:
-    """What one of two functions gives. condition: a bool or a tensor with one element."""
-    return yes(*values) if condition else no(*values)
+    """What one of two functions gives. condition: a bool or a tensor with one element. What the
+    other one uses has a gradient, too, of zeros."""
+    results = yes(*values) if condition else no(*values)
+    used = [v for v in values if isinstance(v, torch.Tensor) and v.requires_grad]
+    if not used or not torch.is_grad_enabled():
+        return results
+    differentiable = [each for each in results if each.requires_grad]
+    reaching = iter(_Reaching.apply(len(differentiable), *differentiable, *used))
+    return tuple(next(reaching) if each.requires_grad else each for each in results)
+
+
+class _Reaching(torch.autograd.Function):
+    """Tensors, with gradients of zeros for others. Copies: what shares their memory could not be
+    changed in place."""
+
+    @staticmethod
+    def forward(ctx, count: int, *tensors: torch.Tensor) -> tuple:
+        ctx.others = [(each.shape, each.dtype, each.device) for each in tensors[count:]]
+        return tuple(each.clone() for each in tensors[:count])
+
+    @staticmethod
+    def backward(ctx, *gradients: torch.Tensor) -> Any:
+        zeros = [torch.zeros(shape, dtype=dtype, device=device)
+                 for shape, dtype, device in ctx.others]  # fmt: skip
+        return (None, *gradients, *zeros)
 
 
 def looped(condition: Callable, body: Callable, carried: tuple, others: tuple) -> tuple:
@@ -197,7 +219,7 @@ def transformed(
     function: what f does, called with the leaves of its arguments and then the others.
     """
 
-    with _compiler_left_out():
+    with compiler_left_out():
         return transform(_of_arguments(function, others), **options)(*args)
 
 
@@ -214,13 +236,15 @@ def pushed_forward(
     function: Callable, has_aux: bool, primals: tuple, tangents: tuple, others: tuple
 ) -> tuple:
     """`torch.func.jvp(f, primals, tangents, has_aux=has_aux)`; function: as in `transformed`."""
-    return torch.func.jvp(_of_arguments(function, others), primals, tangents, has_aux=has_aux)
+    with compiler_left_out():
+        return torch.func.jvp(_of_arguments(function, others), primals, tangents, has_aux=has_aux)
 
 
 def vjp_value(function: Callable, has_aux: bool, primals: tuple, others: tuple) -> tuple:
     """What `torch.func.vjp(f, *primals, has_aux=has_aux)` gives without the derivative; function:
     as in `transformed`."""
-    value, _, *aux = torch.func.vjp(_of_arguments(function, others), *primals, has_aux=has_aux)
+    with compiler_left_out():
+        value, _, *aux = torch.func.vjp(_of_arguments(function, others), *primals, has_aux=has_aux)
     return (value, *aux)
 
 
@@ -229,34 +253,9 @@ def pulled_back(
 ) -> tuple:
     """What the function that `torch.func.vjp(f, *primals, has_aux=has_aux)` gives makes of
     cotangents; function: as in `transformed`."""
-    with _compiler_left_out():
+    with compiler_left_out():
         pull = torch.func.vjp(_of_arguments(function, others), *primals, has_aux=has_aux)[1]
         return pull(cotangents)
-
-
-@contextlib.contextmanager
-def _compiler_left_out() -> Iterator[None]:
-    """torch.func asks torch's compiler to stay away from a backward, and imports it for that. Where
-    nothing has imported it, this stands in for it meanwhile."""
-    if "torch._dynamo" in sys.modules or "_dynamo" in vars(torch):
-        yield
-        return
-    stand_in = _NoCompiler("torch._dynamo")
-    torch._dynamo = stand_in
-    try:
-        yield
-    finally:
-        if vars(torch).get("_dynamo") is stand_in:
-            delattr(torch, "_dynamo")
-
-
-class _NoCompiler(types.ModuleType):
-    """What else is asked of it comes from the real one."""
-
-    compiled_autograd = types.SimpleNamespace(_disable=contextlib.nullcontext)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module("torch._dynamo"), name)
 
 
 def scanned(combine: Callable, tensors: tuple, dim: int, reverse: bool, others: tuple) -> tuple:

@@ -74,6 +74,7 @@ from .rules import (
     sequence_objects,
     sequences,
     simple_objects,
+    steps,
     symbolic,
     tensors,
     tensors_of_arrays,
@@ -104,7 +105,8 @@ RULE_MODULES = (
     functions, generics, gradients, hashing, higher_order, holders, hooks, identities, inspection,
     instance_dicts, iterators, late_texts, library, live_iterators, mapping_objects, mappings,
     messages, modules, patterns, proxies, rebuild, sequence_objects, sequences, simple_objects,
-    symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms, waiting_generators,
+    steps, symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms,
+    waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

@@ -3,10 +3,8 @@ aotdyn. Used by `aotdyn record` and `aotdyn run`. Imports nothing of torch._dyna
 
 import contextlib
 import functools
-import importlib
 import sys
 import threading
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +13,7 @@ from torch.nn import Module
 
 from .. import markers
 from ..package.modules import stand_in_for_call
+from ..package.no_compiler import StandIn
 from .compiled import ModuleCall, compiled, use
 from .hook import active
 from .settings import Settings, reset
@@ -73,9 +72,8 @@ def _root_call(original: Callable) -> Callable:
     return stand_in_for_call(call)
 
 
-class _Dynamo(types.ModuleType):
-    """Stands for `torch._dynamo` in a program that uses only its markers; anything else asked of
-    it imports the real one."""
+class _Dynamo(StandIn):
+    """Stands for `torch._dynamo` in a program that uses only its markers."""
 
     mark_dynamic = staticmethod(markers.mark_dynamic)
     maybe_mark_dynamic = staticmethod(markers.maybe_mark_dynamic)
@@ -84,9 +82,6 @@ class _Dynamo(types.ModuleType):
     is_compiling = staticmethod(markers.is_compiling)
     disable = staticmethod(torch_disable)
     reset = staticmethod(reset)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module("torch._dynamo"), name)
 
 
 def _replacements() -> list[tuple[Any, str, Any]]:
@@ -97,7 +92,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (torch.compiler, "reset", reset),
     ]
     if "torch._dynamo" not in sys.modules:
-        rows.append((torch, "_dynamo", _Dynamo("torch._dynamo")))
+        rows.append((torch, "_dynamo", _Dynamo()))
     return rows
 
 

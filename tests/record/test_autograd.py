@@ -4,9 +4,11 @@ transforms of torch.func, scans; with their gradients, recorded and served from 
 import pytest
 import torch
 from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.map import map as map_over
+from torch._higher_order_ops.scan import scan
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import aotdyn
 
@@ -191,6 +193,7 @@ def outer(x):
 layer = torch.nn.Linear(3, 3)
 drop = torch.nn.Dropout(0.5)
 norm = torch.nn.BatchNorm1d(3)
+tied_layers = torch.nn.Sequential(layer, layer)
 
 
 def region(x):
@@ -320,7 +323,73 @@ def backwards_scan(x):
     )
 
 
+def branches_with_modules(x):
+    return torch.cond(x.sum() > 0, lambda v: layer(v), lambda v: net(v), (x,))
+
+
+class Branching(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+
+    def yes(self, x):
+        return self.layer(x)
+
+    def no(self, x):
+        return x - self.layer(x)
+
+    def forward(self, x):
+        return torch.cond(x.mean() > 0, self.yes, self.no, (x,))
+
+
+branching = Branching()
+
+
+def branches_that_are_methods(x):
+    return branching(x).mul_(2)
+
+
+def region_that_gives_a_dict(x):
+    made = checkpoint(lambda v: {"a": layer(v), "b": [v * 2, 3]}, x, use_reentrant=False)
+    return made["a"] * made["b"][0] * made["b"][1]
+
+
+def regions_one_after_another(x):
+    return checkpoint_sequential(net, 2, x, use_reentrant=False)
+
+
+def with_a_tied_weight(x):
+    both = torch.func.functional_call(tied_layers, {"0.weight": x}, (x,))
+    return both + torch.func.functional_call(tied_layers, {"1.weight": x}, (x,), tie_weights=False)
+
+
+def stacked_state(x):
+    parameters, _ = torch.func.stack_module_state([layer, layer])
+    return parameters["weight"].sum(0) @ x
+
+
+def scan_with_a_carry(x):
+    def step(carry, row):
+        carry = {"a": carry["a"] * 0.5 + row}
+        return carry, (carry["a"] * 2, row.sum())
+
+    last, outs = scan(step, {"a": x[0] * 0}, x, dim=1, reverse=True)
+    return outs[0] * outs[1].sum() + last["a"]
+
+
+def mapped_step_by_step(x):
+    return map_over(lambda row, w: (row.sin() * w.sum()), x, x.detach() * 2)
+
+
 WHOLE = {
+    branches_with_modules: [(3, 3)],
+    branches_that_are_methods: [(3, 3)],
+    region_that_gives_a_dict: [(3, 3)],
+    regions_one_after_another: [(3, 3)],
+    with_a_tied_weight: [(3, 3)],
+    stacked_state: [(3, 3)],
+    scan_with_a_carry: [(3, 3)],
+    mapped_step_by_step: [(3, 3)],
     branches: [(3,)],
     branch_in_branch: [(3,)],
     branch_by_size: [(3,)],
@@ -485,6 +554,30 @@ def tied(x):
     return torch.func.functional_call(both, {"0.weight": x}, (x,))
 
 
+class Mapped(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g * ctx.saved_tensors[0]
+
+
+def function_in_map(x):
+    return torch.vmap(Mapped.apply)(x)
+
+
+def function_in_derivative(x):
+    return torch.func.grad(lambda v: Mapped.apply(v).sum())(x)
+
+
 def returned_map(x):
     each = torch.vmap(torch.sin)
     return each, each(x)
@@ -492,8 +585,15 @@ def returned_map(x):
 
 @pytest.mark.parametrize(
     "program",
-    [random_in_map, refused_in_map, item_in_map, tied, returned_map],
+    [random_in_map, refused_in_map, item_in_map, tied, returned_map, function_in_map,
+     function_in_derivative],
     ids=lambda f: f.__name__,
-)
+)  # fmt: skip
 def test_transforms_are_right(agree, program):
     agree(program, (torch.randn(3, 3),))
+
+
+@pytest.mark.parametrize("program", [function_in_map, function_in_derivative])
+def test_functions_in_transforms_have_their_own_gradients(program):
+    traced = aotdyn.compile(program, backend="eager")
+    assert_equal(outcome(program, [(3, 3)]), outcome(traced, [(3, 3)]))

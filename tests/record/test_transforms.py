@@ -174,12 +174,50 @@ x = torch.ones(3, requires_grad=True)
 made.sum().backward()
 operators.transformed(func.grad, {}, lambda v: v.sin().sum(), (x.detach(),), ())
 operators.pulled_back(lambda v: v.sin(), False, (x.detach(),), x.detach(), ())
+operators.vjp_value(lambda v: v.sin(), False, (x.detach(),), ())
+operators.pushed_forward(lambda v: v.sin().exp(), False, (x.detach(),), (x.detach(),), ())
+for transform in (func.jacrev, func.jacfwd, func.hessian, torch.vmap):
+    operators.transformed(transform, {}, lambda v: v.pow(3) * v.exp(), (x.detach(),), ())
+operators.scanned(lambda a, b: (a + b,), (x.detach(),), 0, False, ())
 print([name for name in ("torch._dynamo", "torch._inductor") if name in sys.modules])
 """
 
 
-def test_no_compiler_is_imported_for_gradients():
+RUN = f"""
+import torch
+from aotdyn.runtime.patch import patched
+
+with patched():
+    torch.func.grad(lambda v: v.sin().sum())(torch.ones(3))
+    exec({SERVED!r})
+"""
+
+
+@pytest.mark.parametrize("text", [SERVED, RUN], ids=["served", "under run"])
+def test_no_compiler_is_imported_for_gradients(text):
     found = subprocess.run(
-        [sys.executable, "-c", SERVED], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=120
     )
     assert found.stdout.strip() == "[]"
+
+
+REAL = """
+import torch
+from aotdyn.package.no_compiler import compiler_left_out
+import sys
+
+with compiler_left_out():
+    with compiler_left_out():
+        import torch._dynamo
+        assert "torch._inductor" not in sys.modules
+    assert torch._dynamo.config.recompile_limit
+assert torch._dynamo is sys.modules["torch._dynamo"]
+print(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).item())
+"""
+
+
+def test_the_compiler_is_there_when_it_is_asked_for():
+    found = subprocess.run(
+        [sys.executable, "-c", REAL], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert found.stdout.strip() == "2.0"

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
+from torch._C import _functorch
 from torch.autograd.function import once_differentiable
 
 from ...package import operators
@@ -25,6 +26,9 @@ def apply_function(t, self, *args, **kwargs):
     args = [t.realize(arg) for arg in args]
     if kwargs:
         raise GraphBreak("autograd", f"{self.value.__qualname__}.apply")
+    if any(map(_is_transformed, args)):
+        # A transform takes the rules of the class, not what is in them.
+        raise GraphBreak("autograd", f"{self.value.__qualname__}.apply in a derivative")
     needs = [_needs_gradient(t, arg) for arg in args]
     if any(needs) and (torch.is_grad_enabled() or t.graph.in_backward):
         return _Application(t, self, args, needs).result()
@@ -37,6 +41,19 @@ def _needs_gradient(t, arg: Variable) -> bool:
     # In a backward that is differentiated itself, all may have one.
     floats = arg.fake.is_floating_point() or arg.fake.is_complex()
     return arg.fake.requires_grad or t.graph.in_backward and floats
+
+
+def _is_transformed(arg: Variable) -> bool:
+    """Whether a tensor is one that a transform differentiates, or maps over while its gradient is
+    recorded."""
+    fake = arg.fake if isinstance(arg, TensorVariable) else None
+    while fake is not None and _functorch.is_functorch_wrapped_tensor(fake):
+        if _functorch.is_gradtrackingtensor(fake):
+            return True
+        fake = _functorch.get_unwrapped(fake)
+        if fake.requires_grad and torch.is_grad_enabled():
+            return True
+    return False
 
 
 @contextlib.contextmanager

@@ -1,13 +1,12 @@
 """Operators of torch that take functions of the program: these become functions of the graph."""
 
-from collections import Counter
-
 import torch
 import torch.nn.utils.stateless
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from ...package import operators
 from ..attributes import module_registry
+from ..hazards import storage_of
 from ..iteration import iterate
 from ..live_dicts import dict_item
 from ..nested import values
@@ -28,13 +27,20 @@ from .table import rule
 
 
 def leaves(t, result: Variable) -> list[Variable]:
-    """What a result is made of: tensors, numbers and constants in tuples and lists."""
+    """What a result is made of: tensors, numbers and constants in tuples, lists and dicts."""
     result = t.realize(result)
     if isinstance(result, TupleVariable | ListVariable):
         return [leaf for item in result.items for leaf in leaves(t, item)]
+    if _is_plain_dict(result):
+        t.complete(result)
+        return [leaf for _, item in result.items.values() for leaf in leaves(t, item)]
     if isinstance(result, TensorVariable | Symbolic | Constant):
         return [result]
     raise GraphBreak("nested", f"a function gives a {result.describe()}")
+
+
+def _is_plain_dict(result: Variable) -> bool:
+    return isinstance(result, DictVariable) and result.cls is dict and result.owner is None
 
 
 def rebuilt(t, result: Variable, new: dict[int, Variable]) -> Variable:
@@ -45,6 +51,9 @@ def rebuilt(t, result: Variable, new: dict[int, Variable]) -> Variable:
         return t.new(TupleVariable(items, cls=result.cls))
     if isinstance(result, ListVariable):
         return t.wrap_list([rebuilt(t, item, new) for item in result.items])
+    if _is_plain_dict(result):
+        items = {k: (key, rebuilt(t, item, new)) for k, (key, item) in result.items.items()}
+        return t.new(DictVariable(items))
     return new.get(id(result), result)
 
 
@@ -111,6 +120,12 @@ def checkpoint_function(
     return body.replaced(t, node)
 
 
+@rule(checkpoint_sequential)
+def checkpoint_in_parts(t, *args, **kwargs):
+    """By its own code, which calls `checkpoint`."""
+    return t.inline_live(checkpoint_sequential, list(args), kwargs)
+
+
 # -- torch.cond ------------------------------------------------------------
 
 
@@ -120,9 +135,12 @@ def cond(t, pred, true_fn, false_fn, operands=None):
     args = [] if operands is None else iterate(t, operands)
     if not isinstance(pred, TensorVariable):
         return call(t, true_fn if truth(t, pred) else false_fn, args)
-    before = _versions(t, args)
+    before, changed = _versions(t, args), set(t.shapes.hazards.changed)
     yes, no = (Body(t, function, args, {}) for function in (true_fn, false_fn))
-    if _versions(t, args) != before:
+    written = t.shapes.hazards.changed - changed
+    if any(version_of(fake) != version for fake, version in before) or any(
+        storage_of(tensor.fake) in written for tensor in t.tensors
+    ):
         raise GraphBreak("torch_refused", "torch.cond with a branch that changes a tensor")
     if _facts(t, yes) != _facts(t, no):
         raise GraphBreak("torch_refused", "torch.cond with branches that give different things")
@@ -134,9 +152,10 @@ def cond(t, pred, true_fn, false_fn, operands=None):
     return yes.replaced(t, t.graph.add("cond", t.references.to(operators.conditional), node_args))
 
 
-def _versions(t, args: list[Variable]) -> list[int]:
+def _versions(t, args: list[Variable]) -> list[tuple[torch.Tensor, int]]:
+    """The tensors that a branch may know, each with how often it has been changed."""
     known = [*t.tensors, *(arg for arg in map(t.realize, args) if isinstance(arg, TensorVariable))]
-    return [version_of(tensor.fake) for tensor in known]
+    return [(tensor.fake, version_of(tensor.fake)) for tensor in known]
 
 
 def _facts(t, body: Body) -> list:
@@ -171,7 +190,7 @@ def functional_call(
         raise GraphBreak("torch_refused", "functional_call that is strict")
     given = _named_tensors(t, tensors)
     if tie_weights is None or t.constant(tie_weights):
-        _refuse_ties(module.live, given)
+        given = _with_ties(module.live, given)
     positional = t.realize(args) if args is not None else None
     if positional is None:
         passed = []
@@ -184,6 +203,9 @@ def functional_call(
         t.complete(mapping)
         named = {t.constant(key): item for key, item in mapping.items.values()}
     places = [(*_place(t, module, name), tensor) for name, tensor in given.items()]
+    for items, key, _ in places:
+        # Which of them are one is guarded.
+        t.realize(items.items[key][1])
     before = [(items, key, items.items[key]) for items, key, _ in places]
     try:
         for items, key, tensor in places:
@@ -213,13 +235,21 @@ def _named_tensors(t, tensors: Variable) -> dict[str, Variable]:
     return found
 
 
-def _refuse_ties(module: torch.nn.Module, given: dict[str, Variable]) -> None:
-    """Tensors under several names are replaced under all of them; that is not followed."""
+def _with_ties(module: torch.nn.Module, given: dict[str, Variable]) -> dict[str, Variable]:
+    """Tensors that the module has under several names are replaced under all of them. Raises
+    GraphBreak where two of these are given."""
     named = [*module.named_parameters(remove_duplicate=False),
              *module.named_buffers(remove_duplicate=False)]  # fmt: skip
-    counts = Counter(id(tensor) for _, tensor in named)
-    if any(counts[id(tensor)] > 1 and name in given for name, tensor in named):
-        raise GraphBreak("torch_refused", "functional_call of a module with tied tensors")
+    ties: dict[int, list[str]] = {}
+    for name, tensor in named:
+        ties.setdefault(id(tensor), []).append(name)
+    found = dict(given)
+    for names in ties.values():
+        replaced = [given[name] for name in names if name in given]
+        if any(each is not replaced[0] for each in replaced):
+            raise GraphBreak("bad_arguments", f"functional_call with {', '.join(names)}")
+        found.update((name, replaced[0]) for name in names if replaced)
+    return found
 
 
 def _place(t, module: Variable, name: str) -> tuple[DictVariable, str]:

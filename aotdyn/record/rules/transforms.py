@@ -68,7 +68,7 @@ def call_transformed(t, self, args, kwargs):
     bound = inspect.signature(self.maker).bind(*self.args, **self.kwargs)
     function = bound.arguments.pop("func")
     options = {name: t.constant(value) for name, value in bound.arguments.items()}
-    given = _structure(t, t.new(TupleVariable(args)))
+    given = structure(t, t.new(TupleVariable(args)))
     inside = _mapped if self.maker is torch.vmap else _differentiated
     traced = _Inner(t, function, kwargs, inside(t, options, given))
     before = (t.references.to(self.maker), options, traced.body)
@@ -83,7 +83,7 @@ class _Inner:
     def __init__(self, t, function: Variable, kwargs: dict, entering: Any):
         self.t = t
         with t.graph.function() as scope, t.effects.only_own(), entering as inner:
-            self.result = _structure(t, call(t, function, inner, kwargs))
+            self.result = structure(t, call(t, function, inner, kwargs))
             self.returned = tree_map(t.graph.argument, self.result)
         self.scope = scope
         self.free = scope.free(self.returned)
@@ -110,7 +110,7 @@ class _Inner:
 def jvp(t, func, primals, tangents, strict=None, has_aux=None):
     if strict is not None and t.constant(strict):
         raise GraphBreak("torch_refused", "jvp() that is strict")
-    given, directions = _structure(t, primals), _structure(t, tangents)
+    given, directions = structure(t, primals), structure(t, tangents)
     if not isinstance(given, tuple):
         raise GraphBreak("bad_arguments", "jvp() of what is no tuple")
     aux = has_aux is not None and bool(t.constant(has_aux))
@@ -122,7 +122,7 @@ def jvp(t, func, primals, tangents, strict=None, has_aux=None):
 @rule(torch.func.vjp)
 def vjp(t, func, *primals, has_aux=None):
     aux = has_aux is not None and bool(t.constant(has_aux))
-    given = _structure(t, t.new(TupleVariable(list(primals))))
+    given = structure(t, t.new(TupleVariable(list(primals))))
     hazards = t.shapes.hazards
     drawn, hazards.draws = hazards.draws, False
     try:
@@ -171,7 +171,7 @@ def call_pullback(t, self, args, kwargs):
     if self.versions_now(t) != self.versions:
         raise GraphBreak("mutation", "a tensor that vjp() has used is changed", self.origin)
     before, on_fakes = (self.traced.body, self.has_aux), [self.traced.callable, self.has_aux]
-    given = self.primals, _structure(t, args[0])
+    given = self.primals, structure(t, args[0])
     return self.traced.node(t, operators.pulled_back, before, on_fakes, *given)
 
 
@@ -260,32 +260,32 @@ def _parameters(t, leaves: list[Variable], fakes: list[Any], spec: Any) -> list[
             inner.append(leaf)
         else:
             inner.append(t.graph.tensor_parameter("part", fake))
-    return list(_variables(t, spec.unflatten(inner)).items)
+    return list(variables(t, spec.unflatten(inner)).items)
 
 
-def _structure(t, value: Variable) -> Any:
+def structure(t, value: Variable) -> Any:
     """A variable as Python containers, of which the leaves are variables."""
     value = t.realize(value)
     if isinstance(value, TupleVariable) and value.cls is tuple:
-        return tuple(_structure(t, item) for item in value.items)
+        return tuple(structure(t, item) for item in value.items)
     if isinstance(value, ListVariable):
-        return [_structure(t, item) for item in value.items]
+        return [structure(t, item) for item in value.items]
     if isinstance(value, DictVariable) and value.cls is dict and value.owner is None:
         t.complete(value)
-        return {t.constant(key): _structure(t, item) for key, item in value.items.values()}
+        return {t.constant(key): structure(t, item) for key, item in value.items.values()}
     if isinstance(value, TensorVariable | Symbolic | Constant):
         return value
     raise GraphBreak("nested", f"a transform of a function over a {value.describe()}")
 
 
-def _variables(t, value: Any) -> Any:
-    """The inverse of `_structure`."""
+def variables(t, value: Any) -> Any:
+    """The inverse of `structure`."""
     if isinstance(value, tuple):
-        return t.new(TupleVariable([_variables(t, item) for item in value]))
+        return t.new(TupleVariable([variables(t, item) for item in value]))
     if isinstance(value, list):
-        return t.wrap_list([_variables(t, item) for item in value])
+        return t.wrap_list([variables(t, item) for item in value])
     if isinstance(value, dict):
-        items = {key: (Constant(key), _variables(t, item)) for key, item in value.items()}
+        items = {key: (Constant(key), variables(t, item)) for key, item in value.items()}
         return t.new(DictVariable(items))
     return value
 
@@ -298,7 +298,7 @@ def scan(t, combine_fn, xs, dim, reverse=None, combine_mode=None):
     """A scan whose function is mapped over the slices; the same for all sizes from two on."""
     if combine_mode is None or t.constant(combine_mode) != "generic":
         raise GraphBreak("torch_refused", "an associative_scan for a GPU")
-    given = _structure(t, xs)
+    given = structure(t, xs)
     leaves, spec = tree_flatten(given)
     backwards = reverse is not None and bool(t.constant(reverse))
     if not leaves or not all(isinstance(leaf, TensorVariable) for leaf in leaves):
@@ -315,8 +315,8 @@ def scan(t, combine_fn, xs, dim, reverse=None, combine_mode=None):
         fakes = [_sample(t, leaf, axis, level) for _ in range(2) for leaf in leaves]
         inner = [t.graph.tensor_parameter("part", fake) for fake in fakes]
         sides = (inner[: len(leaves)], inner[len(leaves) :])
-        left, right = (_variables(t, spec.unflatten(side)) for side in sides)
-        combined = _structure(t, call(t, combine_fn, [left, right]))
+        left, right = (variables(t, spec.unflatten(side)) for side in sides)
+        combined = structure(t, call(t, combine_fn, [left, right]))
         result = tuple(map(t.graph.argument, tree_flatten(combined)[0]))
     if tree_flatten(combined)[1] != spec:
         raise GraphBreak("bad_arguments", "associative_scan changes the structure")
@@ -326,7 +326,7 @@ def scan(t, combine_fn, xs, dim, reverse=None, combine_mode=None):
     found = tuple(_scanned_like(t, leaf, leaves, axis) for leaf in leaves)
     node_args = (body, passed, axis, backwards, values(free))
     node = t.graph.add("scan", t.references.to(operators.scanned), node_args)
-    return _variables(t, spec.unflatten(t.graph.wrap(found, node).items))
+    return variables(t, spec.unflatten(t.graph.wrap(found, node).items))
 
 
 def _scanned_like(t, leaf: TensorVariable, leaves: list[Variable], axis: int) -> torch.Tensor:
@@ -347,7 +347,7 @@ def _scanned_like(t, leaf: TensorVariable, leaves: list[Variable], axis: int) ->
 
 @rule(while_loop)
 def loop(t, cond_fn, body_fn, carried_inputs):
-    given = _structure(t, carried_inputs)
+    given = structure(t, carried_inputs)
     leaves, spec = tree_flatten(given)
     if not isinstance(given, tuple) or not all(isinstance(x, TensorVariable) for x in leaves):
         raise GraphBreak("bad_arguments", "while_loop over what is no tensor")
@@ -369,7 +369,7 @@ def loop(t, cond_fn, body_fn, carried_inputs):
     node_args = (*bodies, tuple(map(t.graph.argument, leaves)), values(free))
     node = t.graph.add("while_loop", t.references.to(operators.looped), node_args)
     found = tuple(t.graph.run(torch.empty_like, [leaf.fake], {}) for leaf in leaves)
-    return _variables(t, spec.unflatten(t.graph.wrap(found, node).items))
+    return variables(t, spec.unflatten(t.graph.wrap(found, node).items))
 
 
 @contextlib.contextmanager
