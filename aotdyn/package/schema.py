@@ -18,6 +18,7 @@ from .reference import ClassFacts, ClassLike, Reference, TensorMeta
 from .source import (
     Ahead,
     Attribute,
+    Bare,
     Bound,
     Called,
     Contents,
@@ -72,6 +73,7 @@ RECORDS: dict[str, type] = {
     "called": Called,
     "from_array": FromArray,
     "waits_at": WaitsAt,
+    "bare": Bare,
     "ahead": Ahead,
     "over": Over,
     # guards

@@ -166,6 +166,14 @@ class FromArray(Derived):
 
 
 @node
+class Bare(Derived):
+    """The plain value that an instance of a subclass of int, float, complex, str or bytes holds."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Runtime('bare'))}({base})"
+
+
+@node
 class WaitsAt(Derived):
     """The state of a generator that waits, and that a body has made."""
 

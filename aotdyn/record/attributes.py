@@ -41,6 +41,7 @@ from .variables import (
     MethodVariable,
     ObjectVariable,
     TensorVariable,
+    ValueObject,
     Variable,
 )
 
@@ -126,6 +127,8 @@ def _data_descriptor(t, self: ObjectVariable, name: str, value: Any, owner: type
         if value.fget is None:
             _no_accessor(t, self, name, "getter")
         return call(t, function_of(t, value, owner, self.cls, name, "fget"), [self])
+    if isinstance(self, ValueObject) and owner is self.contents.type:
+        return t.wrap_result(getattr(self.contents.value, name))
     if isinstance(value, types.MemberDescriptorType):
         held = self.attributes.get(name)
         if held is DELETED:

@@ -41,6 +41,7 @@ from .variables import (
     Symbolic,
     TensorVariable,
     TupleVariable,
+    ValueObject,
     Variable,
     is_dense,
 )
@@ -417,6 +418,7 @@ class GraphBuilder:
     def fake(self, arg: Variable) -> Any:
         """An argument for running an operator on fakes."""
         arg = self.t.realize(arg) if type(arg) is Lazy else arg
+        arg = arg.contents if isinstance(arg, ValueObject) else arg
         if isinstance(arg, TensorVariable):
             return arg.fake
         if isinstance(arg, Symbolic):
@@ -444,6 +446,7 @@ class GraphBuilder:
     def argument(self, arg: Variable) -> Any:
         """An argument as it stands in a node."""
         arg = self.t.realize(arg) if type(arg) is Lazy else arg
+        arg = arg.contents if isinstance(arg, ValueObject) else arg
         if isinstance(arg, TensorVariable):
             return Value(self.tensor_name(arg))
         if isinstance(arg, Symbolic):

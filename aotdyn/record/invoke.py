@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from ..package.bare import BARE
 from ..package.reference import Import
 from ..package.source import Attribute, Bound, Source
 from ..policy import only_tags, refusal_to_inline
@@ -364,7 +365,7 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
         raise GraphBreak("builtin_call", cls.__qualname__)
     if cls.__new__ is object.__new__ or is_mapping and not isinstance(cls.__new__, FunctionType):
         made = allocate(t, cls)
-    elif cls.__new__ in (list.__new__, tuple.__new__):
+    elif cls.__new__ in _BUILTIN_NEWS:
         made = apply(t, cls.__new__, [Known(cls, Bound(t.references.to(cls))), *args], kwargs)
     else:
         new = cls.__new__
@@ -381,6 +382,9 @@ def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
         return made
     initialize(t, made, args, kwargs)
     return made
+
+
+_BUILTIN_NEWS = (list.__new__, tuple.__new__, *(base.__new__ for base in BARE))
 
 
 def _refuse_finalizer(t, cls: type) -> None:

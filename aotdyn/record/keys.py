@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from .members import lookup
 from .signals import GraphBreak, NotConstant
 from .variables import (
     DictVariable,
@@ -16,6 +17,7 @@ from .variables import (
     TensorVariable,
     TextVariable,
     TupleVariable,
+    ValueObject,
     Variable,
 )
 
@@ -34,6 +36,8 @@ def key_of(t, value: Variable) -> Any:
         # A size has the hash of a tuple, and equals it.
         is_plain = value.cls in (tuple, torch.Size)
         return parts if is_plain else tuple.__new__(value.cls, parts)
+    if isinstance(value, ValueObject) and _hashes_by_value(t, value):
+        return key_of(t, value.contents)
     if isinstance(value, ObjectVariable):
         if not _hashes_by_identity(value.type):
             return HASHED_KEYS[0](t, value)
@@ -57,6 +61,14 @@ def key_of(t, value: Variable) -> Any:
     except (NotConstant, TypeError):
         raise GraphBreak("hash", value.describe()) from None
     return key
+
+
+def _hashes_by_value(t, value: ValueObject) -> bool:
+    """Whether an object is the key that its plain value is."""
+    base = value.contents.type
+    return all(
+        lookup(t, value.cls, name)[0] is vars(base).get(name) for name in ("__hash__", "__eq__")
+    )
 
 
 # How an object with a hash of its own becomes a key: (t, object) -> key.

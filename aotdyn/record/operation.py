@@ -17,6 +17,7 @@ from types import (
 )
 from typing import Any
 
+from ..package.bare import BARE
 from ..package.replaced import replaced_methods
 from ..policy import is_random
 from . import arrays
@@ -53,6 +54,7 @@ from .variables import (
     TensorVariable,
     TextVariable,
     TupleVariable,
+    ValueObject,
     Variable,
     Varying,
 )
@@ -120,6 +122,9 @@ def apply(
             return folded
     of_object = any(isinstance(arg, ObjectVariable) for arg in args)
     if of_object:
+        plain_args = bare_operands(t, operation, args)
+        if plain_args is not None:
+            return _of_bare(t, operation, plain_args, kwargs)
         # A tensor gives way to the reflected method of an object that it does not know.
         result = special(t, operation, args)
         if result is not None:
@@ -134,6 +139,71 @@ def apply(
         if result is not None:
             return result
     return _by_protocol(t, operation, args, kwargs)
+
+
+def bare_operands(t, operation: Any, args: list[Variable]) -> list[Variable] | None:
+    """The operands with instances of subclasses of int, str and the like as the plain values that
+    they are to C; None where there are none, or where their classes have a say."""
+    of_values = [arg for arg in args if isinstance(arg, ValueObject)]
+    if not of_values:
+        return None
+    if isinstance(operation, MethodDescriptorType | WrapperDescriptorType):
+        if operation.__objclass__ not in BARE or operation in _ASKS_FOR_TEXTS:
+            return None
+        return [bare_value(arg) for arg in args]
+    if operation is operator.index and of_values[0].contents.type is int:
+        return [of_values[0].contents]
+    if operation in (operator.mod, operator.imod) and _formats(args):
+        return None
+    names = _told_by(operation)
+    if not names or any(_has_own(t, arg.cls, name) for arg in of_values for name in names):
+        return None
+    return [bare_value(arg) for arg in args]
+
+
+def _formats(args: list[Variable]) -> bool:
+    """Whether an operation formats a text: it may give the object itself."""
+    return isinstance(args[0], ValueObject) and args[0].contents.type in (str, bytes)
+
+
+def _of_bare(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable:
+    """What an operation gives on plain values. Raises GraphBreak where it refuses them: Python then
+    names their classes."""
+    try:
+        return apply(t, operation, args, kwargs)
+    except Raised as raised:
+        if issubclass(raised.value.type, TypeError):
+            raise GraphBreak("exception", raised.value.describe()) from None
+        raise
+
+
+def bare_value(value: Variable) -> Variable:
+    return value.contents if isinstance(value, ValueObject) else value
+
+
+def _told_by(operation: Any) -> tuple[str, ...]:
+    """The special methods with which an operand decides what an operator gives."""
+    if operation in INPLACE_METHODS:
+        name, plain_operator = INPLACE_METHODS[operation]
+        return (name, *(methods_of(plain_operator) or ()))
+    return _MORE_METHODS.get(operation) or methods_of(operation) or ()
+
+
+_TEXTS = ("__str__", "__repr__")
+_MORE_METHODS: dict[Any, tuple[str, ...]] = {
+    str: _TEXTS, format: ("__format__", *_TEXTS), hash: (), bytes: ("__bytes__", "__index__"),
+    bool: ("__bool__", "__len__"), operator.truth: ("__bool__", "__len__"),
+    int: ("__int__", "__index__", "__trunc__"), float: ("__float__", "__index__"),
+    complex: ("__complex__", "__float__", "__index__"), ascii: ("__repr__",),
+}  # fmt: skip
+# They ask the object or their arguments for texts.
+_ASKS_FOR_TEXTS = {str.format, str.format_map, str.__mod__, bytes.__mod__, str.__format__,
+                   int.__format__, float.__format__, complex.__format__}  # fmt: skip
+
+
+def _has_own(t, cls: type, name: str) -> bool:
+    """Whether a class has a method from Python. Guarded."""
+    return isinstance(lookup(t, cls, name)[0], FunctionType)
 
 
 def _without_truths(t, operation: Any, args: list[Variable]) -> list[Variable]:
@@ -257,6 +327,8 @@ def _as_number(t, value: Variable, convert: Any) -> Variable:
     """An object as the number that a function of C asks it for."""
     if not _is_number_like(t, value):
         return value
+    if isinstance(value, ValueObject):
+        return value.contents
     if convert is float and has_special(t, value, "__float__"):
         return apply(t, float, [value])
     if has_special(t, value, "__index__"):

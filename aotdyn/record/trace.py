@@ -81,6 +81,7 @@ from .rules import (
     texts,
     torch_state,
     transforms,
+    value_objects,
     waiting_generators,
 )
 from .shapes import History
@@ -105,7 +106,7 @@ RULE_MODULES = (
     functions, generics, gradients, hashing, higher_order, holders, hooks, identities, inspection,
     instance_dicts, iterators, late_texts, library, live_iterators, mapping_objects, mappings,
     messages, modules, patterns, proxies, rebuild, sequence_objects, sequences, simple_objects,
-    steps, symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms,
+    steps, symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms, value_objects,
     waiting_generators,
 )  # fmt: skip
 

@@ -514,6 +514,15 @@ def _is_plain_object(value: Any) -> bool:
     return all(_is_understood(cls, name) for name in _ATTRIBUTE_HOOKS)
 
 
+def is_read_as_objects(cls: type, base: type) -> bool:
+    """Whether attributes of the instances of a subclass of a builtin type are read, set and deleted
+    by code of Python, or as those of any object."""
+    held = {name: getattr(cls, name) for name in _ATTRIBUTE_HOOKS}
+    return all(
+        _is_understood(cls, name) or each is getattr(base, name) for name, each in held.items()
+    )
+
+
 def _is_understood(cls: type, name: str) -> bool:
     """Whether attributes are read, set or deleted by code of Python, or as the tracer does it: that
     of `object`, which that of a thread-local object is for the thread's own dictionary, and which

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
+from ..package.bare import bare
 from ..package.iterators import ahead, left, over
 from ..package.lifetimes import has_end
 from ..package.made_classes import made_class
@@ -23,7 +24,8 @@ from .restart import keep
 from .steps import ended, handling, thrown, wait_on, waiting
 
 __all__ = [
-    "Continue", "END", "Rest", "ahead", "annotations", "code_is", "contents", "ended", "handling",
+    "Continue", "END", "Rest", "ahead", "annotations", "bare", "code_is", "contents", "ended",
+    "handling",
     "has_end", "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike", "made_class",
     "may_raise",
     "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value", "thrown",

@@ -8,10 +8,18 @@ from typing import Any
 from ...package.reference import Import
 from ..body import BodyWriter, rebuilds
 from ..folding import plain
-from ..operation import apply, truth
+from ..operation import apply, bare_value, truth
 from ..polyfills import patterns
 from ..signals import GraphBreak, NotConstant, Raised
-from ..variables import Alias, Constant, Known, SequenceIterator, TupleVariable, Variable
+from ..variables import (
+    Alias,
+    Constant,
+    Known,
+    SequenceIterator,
+    TupleVariable,
+    ValueObject,
+    Variable,
+)
 from .builtin_attributes import builtin_getattr
 from .table import rule
 
@@ -45,12 +53,15 @@ def _rebuild(w: BodyWriter, v: MatchVariable) -> str:
 
 def _plain(t, value: Variable) -> Any:
     value = t.realize(value)
-    return value.value if isinstance(value, Known) else plain(value)
+    return value.value if isinstance(value, Known) else plain(bare_value(value))
 
 
 def _computed(t, name: str, function: Any, args: tuple, kwargs: dict, subject: Any) -> Any:
     """What a function of `re` or a method of a pattern gives; NotImplemented for other text."""
     try:
+        if name not in _SEARCHES and any(isinstance(t.realize(a), ValueObject) for a in args):
+            # It may give the text itself.
+            return NotImplemented
         values = [_plain(t, arg) for arg in args]
         named = {key: _plain(t, arg) for key, arg in kwargs.items()}
     except NotConstant:
@@ -82,6 +93,7 @@ def _computed(t, name: str, function: Any, args: tuple, kwargs: dict, subject: A
     return t.wrap_result(found)
 
 
+_SEARCHES = ("match", "search", "fullmatch")
 # Where the functions take flags.
 _FLAGS_AT = {"compile": 1, "match": 2, "search": 2, "fullmatch": 2, "findall": 2, "finditer": 2,
              "split": 3}  # fmt: skip
@@ -161,6 +173,8 @@ def truth_(t, self):
 @rule(getattr, MatchVariable)
 def match_getattr(t, self, name, default=None):
     key = t.constant(name)
+    if key == "string" and any(isinstance(t.realize(a), ValueObject) for a in self.made[1]):
+        raise GraphBreak("attribute", "Match.string")
     if key in ("string", "pos", "endpos", "lastindex", "lastgroup"):
         return t.wrap_result(getattr(self.value, key))
     if key == "re":

@@ -43,6 +43,9 @@ from .table import rule
 # -- what has no text while tracing ---------------------------------------------------------
 
 
+EMPTY = Constant("")
+
+
 @rule((str, repr, format), TensorVariable)
 def format_tensor(t, self, spec=None):
     raise GraphBreak("tensor_value", "a tensor is formatted")
@@ -67,9 +70,9 @@ def str_object(t, self):
 
 @rule(format, ObjectVariable, ListVariable, TupleVariable, DictVariable, SetVariable,
       FunctionVariable, ProxyVariable)  # fmt: skip
-def format_object(t, self, spec):
+def format_object(t, self, spec=EMPTY):
     if isinstance(self, ObjectVariable) and has_special(t, self, "__format__"):
-        return NotImplemented
+        return NotImplemented if spec is not EMPTY else apply(t, format, [self, Constant("")])
     if t.constant(spec) != "":
         t.raise_exception(
             TypeError, f"unsupported format string passed to {self.type.__name__}.__format__"
@@ -88,7 +91,7 @@ def text_of_known(t, self):
 
 
 @rule(format, Known)
-def format_known(t, self, spec):
+def format_known(t, self, spec=EMPTY):
     if isinstance(self.value, type) and type(self.value).__format__ is object.__format__:
         return format_object(t, self, spec)
     return NotImplemented

@@ -43,6 +43,7 @@ from .objects import (
     HandledVariable,
     MadeReference,
     ObjectVariable,
+    ValueObject,
 )
 from .tensor import QUANTIZED, GradientFunction, Symbolic, TensorVariable, is_dense
 from .texts import TextVariable
@@ -96,6 +97,7 @@ __all__ = [
     "TensorVariable",
     "TextVariable",
     "TupleVariable",
+    "ValueObject",
     "Variable",
     "Varying",
     "ViewVariable",

@@ -4,7 +4,7 @@ import weakref
 from typing import Any
 
 from ...package.source import Source
-from .base import Variable
+from .base import Constant, Variable
 
 DELETED = object()
 
@@ -30,6 +30,22 @@ class ObjectVariable(Variable):
 
     def describe(self) -> str:
         return f"{self.cls.__qualname__} object"
+
+
+class ValueObject(ObjectVariable):
+    """An instance of a subclass of int, float, complex, str or bytes. contents: the plain value."""
+
+    __slots__ = ("contents",)
+
+    def __init__(
+        self, cls: type, contents: Constant, live: Any = None, source: Source | None = None
+    ):
+        super().__init__(cls, live, source)
+        self.contents = contents
+
+    def constant(self) -> Any:
+        """What C sees."""
+        return self.contents.value
 
 
 class ExceptionVariable(ObjectVariable):
