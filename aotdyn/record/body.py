@@ -74,6 +74,8 @@ class BodyWriter:
             return known
         if variable.source is not None:
             text = self.load(variable.source)
+        elif id(variable) in self.t.effects.kept:
+            raise GraphBreak("reconstruct", "an object that a cache holds", variable.origin)
         else:
             text = self._rebuild(variable)
         self._known[id(variable)] = text

@@ -44,6 +44,8 @@ class Effects:
         self.calls: list[tuple[str, tuple[Variable | Reference | Source, ...]]] = []
         # The handles of hooks on tensors that came in, in order.
         self.hooks: list[Any] = []
+        # Objects that are a cache's in the program: it may give them again.
+        self.kept: dict[int, Variable] = {}
         # Within a function that runs at another time, or again: what it has made itself, the
         # only things that it may change.
         self._own: dict[int, Variable] | None = None
@@ -69,6 +71,8 @@ class Effects:
         """Notes a change that is about to be made."""
         if self._own is not None and id(variable) not in self._own:
             raise GraphBreak("mutation", "a function that runs at another time changes an object")
+        if id(variable) in self.kept:
+            raise GraphBreak("mutation", "an object that a cache holds")
         self.count += 1
         if variable.source is not None:
             self.changed.setdefault(id(variable), variable)

@@ -373,6 +373,10 @@ class GraphBuilder:
         finally:
             self.nodes, self._scopes = inner, scopes
 
+    def count_of_effects(self) -> int:
+        """How many nodes there are that may have an effect; see `_pure`."""
+        return sum(node.name not in self._pure for node in self.nodes)
+
     def add_pure(self, wanted: str, target, args: tuple) -> str:
         """Appends a node that is dropped if nothing uses it, and returns its name."""
         name = self.add(wanted, target, args)

@@ -4,10 +4,12 @@
 import abc
 import dataclasses
 import functools
+import gc
 import typing
 
 import torch
 
+import aotdyn
 from tests.record.programs import Programs
 
 program = Programs()
@@ -463,6 +465,50 @@ def p_singledispatchmethod(x):
 
     s = S()
     return s.f(1), s.f(x), s.f("a"), S().f(2)
+
+
+class Backend:
+    name = "none"
+
+
+class First(Backend):
+    name = "first"
+
+
+class Second(First):
+    name = "second"
+
+
+class Third(Backend):
+    name = "third"
+
+
+def names_below(cls):
+    found, waiting = [], [cls]
+    while waiting:
+        cls = waiting.pop()
+        found.append(cls.name)
+        waiting += cls.__subclasses__()
+    return found
+
+
+@program()
+def p_subclasses_are_searched(x):
+    return names_below(Backend), Backend.__subclasses__()[1] is Third, Third.__subclasses__(), x
+
+
+def test_a_subclass_is_added():
+    def fn(x):
+        return x + len(names_below(Backend))
+
+    run = aotdyn.compile(fn, backend="eager")
+    x = torch.zeros(1)
+    assert run(x) == fn(x) == 4
+    added = type("Added", (Third,), {})
+    assert run(x) == fn(x) == 5
+    del added
+    gc.collect()
+    assert run(x) == fn(x)
 
 
 test_agrees = program.test()

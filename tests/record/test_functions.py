@@ -7,6 +7,7 @@ import types
 
 import torch
 
+import aotdyn
 from tests.record.programs import Programs
 
 program = Programs()
@@ -330,6 +331,67 @@ def cached(n):
 @program()
 def p_lru(x):
     return x * cached(3)
+
+
+class Recipe:
+    def __init__(self, axes):
+        self.axes = axes
+
+
+RECIPE = Recipe((1, 0))
+
+
+@functools.lru_cache(64)
+def shapes_of(recipe, shape):
+    """What libraries cache: lists, made of an object and of sizes."""
+    return [shape[axis] for axis in recipe.axes], {"sizes": shape}, (*shape, -1)
+
+
+SIZES = [(torch.ones(n, 3),) for n in (2, 3, 4, 5, 5)]
+
+
+@program(*SIZES, breaks=0)
+def p_cached_of_an_object_and_sizes(x):
+    new, by_name, flat = shapes_of(RECIPE, tuple(x.shape))
+    return x.reshape(new), x.reshape(flat), by_name["sizes"][0] + 1
+
+
+def test_what_a_cache_holds_is_changed():
+    def fn(x):
+        new, _, flat = shapes_of(RECIPE, tuple(x.shape))
+        new.append(len(new))
+        return x + 1, shapes_of(RECIPE, tuple(x.shape))[0] is new, list(new)
+
+    run = aotdyn.compile(fn, backend="eager")
+    for (x,) in SIZES:
+        told = []
+        for each in (fn, run):
+            shapes_of.cache_clear()
+            told.append([each(x)[1:], each(x)[1:]])
+        assert told[0] == told[1]
+
+
+@functools.lru_cache
+def listed(n):
+    return (n, [n])
+
+
+@program(breaks=0)
+def p_what_a_cache_holds_comes_out(x):
+    first, (_, second) = listed(3), listed(3)
+    return x, first is listed(3), second is first[1], second
+
+
+def test_what_a_cache_holds_is_the_programs_own():
+    def fn(x):
+        held = listed(4)
+        held[1].append(x.ndim)
+        return held[1], x + 1
+
+    run = aotdyn.compile(fn, backend="eager")
+    for count in (2, 3, 4):
+        found, _ = run(torch.ones(2))
+        assert found is listed(4)[1] and len(found) == count
 
 
 @program()

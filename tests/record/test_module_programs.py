@@ -7,7 +7,6 @@ import functools
 import inspect
 import weakref
 
-import pytest
 import torch
 from torch import nn
 
@@ -426,9 +425,7 @@ def test_property_subclass(agree):
     agree(lambda x, d: (x + len(d.name), Described.name), (torch.ones(3), Described()))
 
 
-@pytest.mark.xfail(reason="the function that torch puts in place is not traced", strict=True)
 def test_modules_made_in_a_process_that_has_run_torchs_compiler(agree):
-    """It runs as plain Python, and is right; the break is needless."""
     from torch._dynamo.mutation_guard import install_generation_tagging_init
 
     def fn(x):

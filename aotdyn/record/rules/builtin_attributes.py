@@ -4,7 +4,8 @@ builtin types."""
 import types
 from typing import Any
 
-from ...package.source import Attribute, Bound, Item
+from ...package.reference import Import
+from ...package.source import Attribute, Bound, Called, Item
 from ..attributes import bind_member
 from ..live_dicts import dict_item
 from ..members import (
@@ -199,11 +200,28 @@ def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
             no_attribute(t, self, key, str(error))
     if _is_fact(value, key):
         return t.wrap_result(getattr(value, key))
+    if isinstance(value, type) and getattr(value, key) == type.__subclasses__.__get__(value):
+        return MethodVariable(self, Known(type.__subclasses__, Bound(_SUBCLASSES)))
     # What a metaclass of C tells is the class' own, also where it is a metaclass itself.
     of_meta = isinstance(static_lookup(type(value), key)[0], C_MEMBERS)
     if isinstance(value, type) and t.references.is_made(value) and not of_meta:
         return t.lazy(getattr(value, key), t.references.member_source(value, key))
     return t.lazy(getattr(value, key), Attribute(source, key))
+
+
+_SUBCLASSES = Import("builtins", "type.__subclasses__")
+
+
+@rule(type.__subclasses__, Known)
+def subclasses(t, self):
+    """The list is a new one at each call; what is in it is guarded one by one."""
+    found = type.__subclasses__(self.value)
+    if t.references.made:
+        # They are not there yet.
+        raise GraphBreak("class_body", f"the subclasses of {self.describe()}")
+    source = Called(Attribute(Bound(t.references.to(self.value)), "__subclasses__"))
+    t.guard("LENGTH", source, len(found))
+    return t.wrap_list([t.lazy(cls, Item(source, index)) for index, cls in enumerate(found)])
 
 
 def _is_made_anew(value: Any, name: str) -> bool:

@@ -24,7 +24,11 @@ from ..variables import (
     ExceptionVariable,
     FunctionVariable,
     Known,
+    Lazy,
+    ListVariable,
     MethodVariable,
+    ObjectVariable,
+    Symbolic,
     TupleVariable,
     Variable,
 )
@@ -257,32 +261,104 @@ def wrap_cached(t, value, source) -> Variable:
 def call_cached(t, self, args, kwargs):
     """The function is run for what it depends on, and the cache asked for what it holds: where
     both agree on a plain constant, that is the result in every process. Where the function cannot
-    be traced, the cache is asked at each call."""
+    be traced, or gives something else, the cache is asked at each call."""
+    args = [t.realize(arg) for arg in args]
+    kwargs = {name: t.realize(arg) for name, arg in kwargs.items()}
     try:
-        values = [plain(t.realize(arg)) for arg in args]
-        named = {name: plain(t.realize(arg)) for name, arg in kwargs.items()}
-        outside = len(t.effects.changed), len(t.effects.globals), len(t.graph.nodes)
-        try:
-            with t.effects.only_own():  # a hit of the cache would change nothing
-                result = t.realize(call(t, self.function, args, kwargs))
-        except GraphBreak:
-            if outside != (len(t.effects.changed), len(t.effects.globals), len(t.graph.nodes)):
-                raise
-            return _ask_cache(t, self, values, named)
-        value = plain(result)
+        values = [plain(arg) for arg in args]
+        named = {name: plain(arg) for name, arg in kwargs.items()}
     except NotConstant:
-        raise GraphBreak("builtin_call", f"the cached {self.describe()}") from None
+        return _call_uncached(t, self, args, kwargs)
+    before = _outside(t)
+    try:
+        result = _traced_within(t, self, args, kwargs)
+        value = plain(result)
+        if _can_change(value):
+            raise NotConstant("what the cache may give again")
+    except (GraphBreak, NotConstant) as error:
+        if before != _outside(t):
+            if isinstance(error, GraphBreak):
+                raise
+            raise _uncacheable(self, "has effects") from None
+        return _ask_cache(t, self, values, named)
     # What it did to objects of its own has come to an end with it.
-    if outside != (len(t.effects.changed), len(t.effects.globals), len(t.graph.nodes)):
-        raise GraphBreak("builtin_call", f"the cached {self.describe()} has effects")
+    if before != _outside(t):
+        raise _uncacheable(self, "has effects")
     try:
         held = self.live(*values, **named)
     except Exception:
         # What it needs may not be there before the frame has run.
-        raise GraphBreak("builtin_call", f"the cached {self.describe()}") from None
-    if type(held) is not type(value) or held != value or isinstance(held, list | dict | set):
-        raise GraphBreak("builtin_call", f"the cached {self.describe()}")
+        raise _uncacheable(self) from None
+    if type(held) is not type(value) or held != value:
+        raise _uncacheable(self)
     return result
+
+
+def _can_change(value: object) -> bool:
+    """Whether a value is, or holds, one that may be changed."""
+    if isinstance(value, tuple):
+        return any(map(_can_change, value))
+    return isinstance(value, list | dict | set)
+
+
+def _traced_within(t, self: CachedVariable, args: list, kwargs: dict) -> Variable:
+    """What the function gives. It changes nothing: a hit of the cache would not, either."""
+    with t.effects.only_own():
+        return t.realize(call(t, self.function, args, kwargs))
+
+
+def _outside(t) -> tuple:
+    """What tells whether a function has done more than to compute."""
+    return len(t.effects.changed), len(t.effects.globals), t.graph.count_of_effects()
+
+
+def _uncacheable(self: CachedVariable, why: str = "") -> GraphBreak:
+    return GraphBreak("builtin_call", f"the cached {self.describe()} {why}".strip())
+
+
+def _call_uncached(t, self: CachedVariable, args: list, kwargs: dict) -> Variable:
+    """What a cached function gives for arguments that differ between calls, such as sizes.
+
+    Who caches a function says that its arguments decide what it gives. It is traced as if there
+    were no cache; what it makes is the cache's, which may give it again, also to others.
+    """
+    if not all(map(_is_hashable, (*args, *kwargs.values()))):
+        raise _uncacheable(self)
+    before = _outside(t)
+    result = _traced_within(t, self, args, kwargs)
+    if before != _outside(t):
+        raise _uncacheable(self, "has effects")
+    if not _keep(t, result):
+        raise _uncacheable(self)
+    return result
+
+
+def _is_hashable(value: Variable) -> bool:
+    """Whether a value is known to have a hash without running code of the program."""
+    if isinstance(value, TupleVariable):
+        return all(_is_hashable(item.known or item if type(item) is Lazy else item)
+                   for item in value.items)  # fmt: skip
+    if type(value) is Lazy:
+        return isinstance(value.value, int | float | str | bytes | None)
+    if isinstance(value, ObjectVariable):
+        return value.cls.__hash__ is object.__hash__ and value.cls.__eq__ is object.__eq__
+    return isinstance(value, Symbolic | Constant | Known | FunctionVariable)
+
+
+def _keep(t, value: Variable) -> bool:
+    """Notes that a cache holds a value, with all in it. Whether that can be told of it."""
+    value = t.realize(value)
+    if value.source is not None or isinstance(value, Constant | Known | Symbolic):
+        return True
+    if isinstance(value, ListVariable | TupleVariable):
+        parts = value.items
+    elif isinstance(value, DictVariable) and value.owner is None:
+        parts = [part for pair in value.items.values() for part in pair]
+    else:
+        return False
+    if not isinstance(value, TupleVariable):
+        t.effects.kept[id(value)] = value
+    return all(_keep(t, part) for part in parts)
 
 
 def _ask_cache(t, self: CachedVariable, values: list, named: dict) -> Variable:
@@ -290,7 +366,7 @@ def _ask_cache(t, self: CachedVariable, values: list, named: dict) -> Variable:
     try:
         held = self.live(*values, **named)
     except Exception:
-        raise GraphBreak("builtin_call", f"the cached {self.describe()} raises") from None
+        raise _uncacheable(self, "raises") from None
     return t.lazy(held, Called(self.source, tuple(values), tuple(named.items())))
 
 
