@@ -10,6 +10,7 @@ from typing import Any
 
 from ..package.reference import Reference
 from ..package.source import Source
+from .set_tables import apply_change
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -21,6 +22,7 @@ from .variables import (
     SetVariable,
     Variable,
 )
+from .variables.containers import table_of
 
 
 class Effects:
@@ -152,10 +154,27 @@ class Effects:
         target.complete = True
         target.changes.append(("clear", None))
 
-    def set_members(self, target: SetVariable, items: dict) -> None:
-        """Gives a set new contents."""
+    def change_members(self, target: SetVariable, change: tuple) -> None:
+        """Adds members to a set, or removes some: a row of its `changes`."""
+        self.touch(target)
+        kind, members = change[:2]
+        if kind in ("add", "merge"):
+            target.items.update({k: v for k, v in members.items() if k not in target.items})
+        else:
+            for token in members:
+                target.items.pop(token, None)
+        if target.table is not None and table_of(members, set) is None:
+            target.table = None
+        if target.table is not None:
+            apply_change(target.table, change)
+        target.changes.append(change)
+
+    def replace_members(self, target: SetVariable, items: dict, table: Any) -> None:
+        """Gives a set new contents. table: see `SetVariable`."""
         self.touch(target)
         target.items = items
+        target.table = table if target.source is None else None
+        target.changes.append(("replace", dict(items)))
 
     def call(self, function: str, *args: Variable | Reference | Source) -> None:
         """Notes that a function of the runtime is to be called when the effects are written."""

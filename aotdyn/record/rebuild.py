@@ -16,6 +16,7 @@ from .body import (
 )
 from .operation import is_none
 from .references import LITERALS, composition
+from .set_tables import changed_again, making, since_replaced
 from .signals import GraphBreak
 from .variables import (
     DELETED,
@@ -162,8 +163,13 @@ def _dict(w: BodyWriter, v: DictVariable) -> str:
 @rebuilds(SetVariable)
 def _set(w: BodyWriter, v: SetVariable) -> str:
     require_same_hashes(v.items, v.origin)
-    items = "".join(f"{w.value(item)}, " for item in v.items.values())
-    return w.bind("members", f"{v.cls.__name__}(({items}))")
+    made = making(v)
+    known = {**since_replaced(v)[0], **v.items}
+    items = "".join(f"{w.value(known[token])}, " for token in made.members)
+    given = f"set(({items}))" if made.copied else f"({items})"
+    name = w.bind("members", f"{v.cls.__name__}({given})")
+    w.lines += changed_again(w, v, name, made.changes)
+    return name
 
 
 @rebuilds(ViewVariable)

@@ -53,6 +53,7 @@ from .variables import (
     TupleVariable,
     Variable,
 )
+from .variables.containers import table_of
 from .variables.sequences import SequenceObject
 
 
@@ -300,7 +301,7 @@ class Tracer:
                 self._constants[id(value)] = known
             return known
         if isinstance(value, frozenset):
-            return SetVariable({item: Constant(item) for item in value}, cls=frozenset)
+            return SetVariable({i: Constant(i) for i in value}, cls=frozenset, table=_table(value))
         return Constant(value)
 
     def wrap_result(self, value: Any) -> Variable:
@@ -322,7 +323,8 @@ class Tracer:
             items = {k: (self.wrap_result(k), self.wrap_result(v)) for k, v in value.items()}
             return self.new(DictVariable(items))
         if kind in (set, frozenset):
-            return self.new(SetVariable({k: self.wrap_result(k) for k in value}, cls=kind))
+            items = {k: self.wrap_result(k) for k in value}
+            return self.new(SetVariable(items, cls=kind, table=_table(value)))
         if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
             raise GraphBreak("unknown_operation", f"a symbolic {kind.__name__} outside a graph")
         if isinstance(value, enum.Enum):
@@ -447,3 +449,8 @@ class Tracer:
 
     def class_attribute(self, value: ObjectVariable, name: str) -> Variable:
         return attributes.class_attribute(self, value, name)
+
+
+def _table(value: set | frozenset) -> Any:
+    """A set that nothing else holds as the table of its variable."""
+    return None if table_of(value, set) is None else value

@@ -13,6 +13,7 @@ from .body import (
     require_same_hashes,
     set_attribute,
 )
+from .set_tables import changed_again, is_long, since_replaced
 from .variables import (
     DELETED,
     CellVariable,
@@ -111,8 +112,13 @@ def _removed_later(v: DictVariable, key: Any, index: int) -> bool:
 
 def _set_effect(w: BodyWriter, v: SetVariable, target: str) -> list[str]:
     require_same_hashes(v.items, v.origin)
-    items = "".join(f"{w.value(item)}, " for item in v.items.values())
-    return [f"{target}.clear(); {target}.update(({items}))"]
+    base, changes = since_replaced(v)
+    lines = []
+    if base is not v.base or is_long(changes):
+        base = v.items if is_long(changes) else base
+        items = "".join(f"{w.value(item)}, " for item in base.values())
+        lines.append(f"{target}.clear(); {target}.update(({items}))")
+    return lines + ([] if is_long(changes) else changed_again(w, v, target, changes))
 
 
 def object_effect(w: BodyWriter, v: ObjectVariable, target: str) -> list[str]:

@@ -5,7 +5,6 @@ import collections
 import copy
 import heapq
 
-import pytest
 import torch
 
 from tests.record.programs import Programs, note
@@ -262,15 +261,3 @@ def p_dictionaries_of_objects_compare(x):
 
 
 test_agrees = program.test()
-
-
-@pytest.mark.xfail(strict=True, reason="a set that has shrunk keeps its table")
-def test_the_order_of_a_set_that_has_shrunk(agree):
-    def program(x):
-        members = set(range(100))
-        for member in range(100):
-            if member not in (1, 8, 64):
-                members.discard(member)
-        return x + 1, list(members)
-
-    agree(program, (torch.ones(2),), breaks=None)

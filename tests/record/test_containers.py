@@ -1,13 +1,16 @@
 """Containers, numbers, text, unpacking, `match`, loops: every method of the builtin types."""
 
+import copy
 import enum
 import functools
 import math
 from collections import deque, namedtuple
 from dataclasses import dataclass
 
+import pytest
 import torch
 
+import aotdyn
 from tests.record.programs import Programs, note
 
 program = Programs()
@@ -1000,6 +1003,55 @@ def p_complex_nans_have_signs(x, parts):
     z, w = (complex(0, part) for part in parts)
     note([], 1)
     return x + 1, math.copysign(1, z.imag), math.copysign(1, w.imag)
+
+
+@program(breaks=2)
+def p_sets_have_the_order_of_their_history(x):
+    shrunk = {*range(20)}
+    for member in range(17):
+        shrunk.discard(member)
+    shrunk |= {40, 33, 81}
+    s = {3, 16, 1, 2, 5}
+    made = [
+        shrunk, s, set(s), s | {21, 64}, s.copy(), s & {16, 1, 5}, s - {1, 2}, s ^ {64, 1}, {*s},
+        s.union([64, 32], {7}), set(dict.fromkeys(s)), copy.deepcopy(s),
+    ]  # fmt: skip
+    orders = [*map(list, made)]
+    note([], 1)
+    shrunk.add(1)
+    shrunk.discard(33)
+    return orders, [*map(list, made)], x
+
+
+def in_order(change, given):
+    change(given)
+    return list(given)
+
+
+def shrink(given):
+    while len(given) > 4:
+        given.discard(max(given))
+    given.add(77)
+
+
+def combine(given):
+    given |= {7, 8, 500}
+    given -= {2, 3}
+    given ^= {5, 100}
+    given &= set(range(200))
+    given.update([1000, 17], {200: 1})
+
+
+def remove_most(given):
+    given.difference_update(range(1, 30))
+    given.add(128)
+
+
+@pytest.mark.parametrize("change", [shrink, combine, remove_most])
+def test_a_set_that_came_in_keeps_its_history(change):
+    traced = aotdyn.compile(change, backend="eager")
+    expected, found = ({*range(0, 60, 3), 1, 2, 64, 128} for _ in range(2))
+    assert in_order(traced, found) == in_order(change, expected)
 
 
 test_agrees = program.test()

@@ -116,7 +116,8 @@ def _slot(t, self: ObjectVariable, name: str) -> Variable | None:
 
 @rule((set.__reduce__, frozenset.__reduce__), SetVariable)
 def reduce_set(t, self):
-    items = t.new(ListVariable(self.items.values()))
+    order = self.items if self.table is None else self.table
+    items = t.new(ListVariable([self.items[token] for token in order]))
     return _taken_apart(t, self, [items], NONE)
 
 

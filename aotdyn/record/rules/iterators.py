@@ -89,9 +89,10 @@ def iter_set(t, self):
         t.guard("KEYS", self.source, tuple(values))
         ordered = list(self.items.values())
     else:
-        ordered = [self.items[value] for value in self.cls(values)]
+        order = values if self.table is None else self.table
+        ordered = [self.items[value] for value in order]
     made = t.new(FixedIterator(self, ordered, len(ordered)))
-    made.members = self.items
+    made.seen = len(self.changes)
     return made
 
 
@@ -262,7 +263,7 @@ def _require_unmoved(self: FixedIterator, table: DictVariable | SetVariable) -> 
             raise GraphBreak("mutation", "attributes change as they are iterated", self.origin)
         return
     if isinstance(table, SetVariable):
-        if self.members is not table.items:
+        if self.seen != len(table.changes):
             raise GraphBreak("mutation", "a set changes as it is iterated", self.origin)
         return
     if any(change[0] != "set" for change in table.changes[self.seen :]):

@@ -3,12 +3,14 @@
 import operator
 from collections.abc import Iterable, Iterator
 from types import NoneType
+from typing import Any
 
 from ..iteration import chunks, each, iterate
 from ..keys import key_of
 from ..live_dicts import dict_item
 from ..operation import apply, call, call_method, truth
 from ..own_operators import may_compare
+from ..set_tables import filling, given, known_table
 from ..variables import (
     Constant,
     DictVariable,
@@ -326,11 +328,11 @@ def make_frozenset(t, self=None):
 def _make_set(t, iterable: Variable | None, cls: type) -> SetVariable:
     if cls is frozenset and isinstance(iterable, SetVariable) and iterable.cls is frozenset:
         return iterable
-    items = [] if iterable is None else iterate(t, iterable)
-    found: dict = {}
-    for item in items:
-        found.setdefault(key_of(t, item), item)
-    return t.new(SetVariable(found, cls=cls))
+    if iterable is None:
+        return t.new(SetVariable({}, cls=cls))
+    found = _tokens(t, iterable)
+    held = given(t.realize(iterable), found)
+    return t.new(SetVariable(found, cls=cls, table=None if held is None else cls(held)))
 
 
 @rule((len, set.__len__, frozenset.__len__), SetVariable)
@@ -366,7 +368,7 @@ def _is_one_of(t, number: Symbolic, keys: Iterable) -> bool:
 def add(t, self, item):
     token = key_of(t, item)
     if token not in self.items:
-        t.effects.set_members(self, {**self.items, token: t.realize(item)})
+        t.effects.change_members(self, ("add", {token: t.realize(item)}))
     return NONE
 
 
@@ -374,7 +376,7 @@ def add(t, self, item):
 def discard(t, self, item):
     token = key_of(t, item)
     if token in self.items:
-        t.effects.set_members(self, {k: v for k, v in self.items.items() if k != token})
+        t.effects.change_members(self, ("discard", {token: self.items[token]}))
     return NONE
 
 
@@ -392,14 +394,14 @@ def pop_member(t, self):
         t.raise_exception(KeyError, "pop from an empty set")
     if len(self.items) > 1:
         return NotImplemented
-    item = next(iter(self.items.values()))
-    t.effects.set_members(self, {})
+    token, item = next(iter(self.items.items()))
+    t.effects.change_members(self, ("discard", {token: item}))
     return item
 
 
 @rule(set.clear, SetVariable)
 def clear_set(t, self):
-    t.effects.set_members(self, {})
+    t.effects.replace_members(self, {}, set())
     return NONE
 
 
@@ -407,12 +409,17 @@ def clear_set(t, self):
 def copy_set(t, self):
     if self.cls is frozenset:
         return self
-    return t.new(SetVariable(dict(self.items), cls=self.cls))
+    table = known_table(self)
+    table = None if table is None else table.copy()
+    return t.new(SetVariable(dict(self.items), cls=self.cls, table=table))
 
 
 @rule(set.update, SetVariable)
 def update_set(t, self, *others):
-    for other in others:
+    for other in map(t.realize, others):
+        if type(other) in (SetVariable, DictVariable):
+            t.effects.change_members(self, filling(other, _tokens(t, other)))
+            continue
         for chunk in chunks(t, other):
             _add_all(t, self, chunk)
     return NONE
@@ -420,25 +427,33 @@ def update_set(t, self, *others):
 
 def _add_all(t, self: SetVariable, chunk: list[Variable]) -> None:
     """Adds items; those before one that has no hash stay."""
-    items = dict(self.items)
+    added: dict = {}
     try:
         for item in chunk:
-            items.setdefault(key_of(t, item), item)
+            added.setdefault(key_of(t, item), item)
     finally:
-        t.effects.set_members(self, items)
+        t.effects.change_members(self, ("add", added))
 
 
 def _tokens(t, other: Variable) -> dict:
-    return {key_of(t, item): item for item in iterate(t, other)}
+    found: dict = {}
+    for item in iterate(t, other):
+        found.setdefault(key_of(t, item), item)
+    return found
 
 
 def _algebra(methods: tuple, operation, combine) -> None:
     @rule(methods, SetVariable)
     def method(t, self, *others):
-        items = dict(self.items)
-        for other in others:
-            items = combine(items, _tokens(t, other))
-        return t.new(SetVariable(items, cls=self.cls))
+        items, table = dict(self.items), known_table(self)
+        changes = []
+        for other in map(t.realize, others):
+            tokens = _tokens(t, other)
+            items = combine(items, tokens)
+            table = _combined(table, methods[0].__name__, given(other, tokens))
+            changes.append(filling(other, tokens))
+        made = t.new(SetVariable(items, cls=self.cls, table=table))
+        return _united(made, self, changes) if set.union in methods else made
 
     @rule(operation, SetVariable, ViewVariable)
     def operator_(t, self, other):
@@ -451,7 +466,23 @@ def _algebra(methods: tuple, operation, combine) -> None:
         left = self if isinstance(self, SetVariable) else _view_as_set(t, self)
         # A view takes all that can be iterated over.
         right = _tokens(t, other)
-        return t.new(SetVariable(combine(left.items, right), cls=set if views else left.cls))
+        table = None if views else _combined(left.table, methods[0].__name__, known_table(other))
+        made = t.new(SetVariable(combine(left.items, right), None, set if views else left.cls,
+                                 table))  # fmt: skip
+        united = set.union in methods and not views
+        return _united(made, left, [filling(other, right)]) if united else made
+
+
+def _united(made: SetVariable, first: SetVariable, changes: list[tuple]) -> SetVariable:
+    """A set that was made of the members of another one, and those of others."""
+    made.base = {k: first.items[k] for k in known_table(first) or first.items}
+    made.changes += changes
+    return made
+
+
+def _combined(table: Any, method: str, other: Any) -> Any:
+    """What a method gives on tables; None where one of them is not known."""
+    return None if table is None or other is None else getattr(table, method)(other)
 
 
 _algebra((set.union, frozenset.union), operator.or_, lambda a, b: a | {
@@ -493,10 +524,17 @@ _compare_sets(operator.gt, None)
 def _update(method, operation) -> None:
     @rule(method, SetVariable)
     def update(t, self, *others):
-        found: Variable = self
-        for other in others:
-            found = apply(t, operation, [found, _make_set(t, other, set)])
-        t.effects.set_members(self, dict(found.items))
+        for other in map(t.realize, others):
+            tokens = _tokens(t, other)
+            held = t.realize(apply(t, operation, [self, SetVariable(tokens)])).items
+            if method is set.difference_update:
+                removed = {k: item for k, item in self.items.items() if k not in held}
+                t.effects.change_members(self, ("difference", removed))
+                continue
+            table, real = self.table, given(other, tokens)
+            if table is not None and real is not None:
+                method(table, real)
+            t.effects.replace_members(self, dict(held), table if real is not None else None)
         return NONE
 
 

@@ -2,6 +2,7 @@
 tracer's `effects` says which of them lived before the frame and must be written back."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ...package.source import Source
 from ..signals import NotConstant
@@ -160,22 +161,46 @@ class DictVariable(Variable):
         return f"dict of {len(self.items)}"
 
 
+# What sets have tables of: their order is looked at.
+_IN_TABLES = (int, bool, str, bytes)
+
+
+def table_of(tokens: Iterable, cls: type) -> Any:
+    """A set with these members, put into it one after the other, for its order; None where some
+    are no plain values."""
+    tokens = list(tokens)
+    return cls(tokens) if all(type(token) in _IN_TABLES for token in tokens) else None
+
+
 class SetVariable(Variable):
-    """A set or frozenset. items: value -> variable, in order of insertion."""
+    """A set or frozenset. items: value -> variable, in order of insertion.
 
-    __slots__ = ("items", "cls")
+    table: a set with the same history, for its order; None for one that came in, and where the
+    members are no plain values. base: what it held when it was made.
+    changes: what was done to it since, in order: ("add", members), ("discard", members), ("merge",
+    members, set or dict) for what was added from one, ("difference", members), ("replace", members)
+    for new contents.
+    """
 
-    def __init__(self, items: dict, source: Source | None = None, cls: type = set):
+    __slots__ = ("items", "cls", "table", "base", "changes")
+
+    def __init__(self, items: dict, source: Source | None = None, cls: type = set, table=None):
         super().__init__(source)
         self.items = items
         self.cls = cls
+        self.table = table
+        if table is None and source is None:
+            self.table = table_of(items, cls)
+        self.base = dict(items)
+        self.changes: list[tuple] = []
 
     @property
     def type(self) -> type:
         return self.cls
 
     def constant(self):
-        return self.cls(self.items)
+        # Not a copy, which may have another order.
+        return self.cls(self.items) if self.table is None else self.table
 
 
 class RangeVariable(Variable):
