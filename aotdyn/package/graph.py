@@ -16,6 +16,7 @@ from typing import Any
 from .frozen import frozen, plain_text
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .reference import Import, Literal, Reference, int_text
+from .user_kernels import UserKernel
 
 
 @frozen
@@ -95,7 +96,7 @@ class Graph:
     `process_state` gives it: under another one the same operations compute something else.
     options: what the program asks of the compiler; see `options.py`.
     providers: what registers the operators that are not torch's own; see `providers.py`. Not part
-    of the graph's identity.
+    of the graph's identity. kernels: of the program, that nodes start.
     """
 
     inputs: tuple[GraphInput, ...]
@@ -107,6 +108,7 @@ class Graph:
     state: str = ""
     options: tuple[tuple[str, Any], ...] = ()
     providers: tuple[tuple[str, str], ...] = ()
+    kernels: tuple[UserKernel, ...] = ()
 
     @property
     def id(self) -> str:
@@ -120,6 +122,7 @@ class Graph:
             self.grad,
             self.state,
             *((self.options,) if self.options else ()),
+            *((self.kernels,) if self.kernels else ()),
         )
         return hashlib.sha256(plain_text(facts).encode()).hexdigest()[:16]
 

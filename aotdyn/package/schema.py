@@ -38,6 +38,7 @@ from .source import (
     ValueAt,
     WaitsAt,
 )
+from .user_kernels import UserKernel
 from .values import CHECKS, REFERENCES, Codec
 from .variant import Break, EntryKey, Variant
 
@@ -85,6 +86,7 @@ RECORDS: dict[str, type] = {
     "value": Value,
     "function": Function,
     "symbol": Symbol,
+    "user_kernel": UserKernel,
     # variants
     "entry": EntryKey,
     "variant": Variant,

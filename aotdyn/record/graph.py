@@ -24,6 +24,7 @@ from ..package.providers import providers_of
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, Size, Source
 from ..package.state import process_state, without_attention
+from ..package.user_kernels import UserKernel
 from .failures import is_answered, is_caught, raised_by
 from .graph_ops import method_name
 from .hazards import can_copy, recorded_by_autograd, storage_of
@@ -78,6 +79,8 @@ class GraphBuilder:
         self.within_inference = False
         # By node, the steps that gave hooks to tensors which the frame has made.
         self._hooked: dict[str, int] = {}
+        # The user's kernels that are launched, by what the nodes call them.
+        self.kernels: dict[Import, UserKernel] = {}
         # The devices of `with torch.device(…)`, the innermost last, and the steps that entered.
         self.devices: list[tuple[torch.device, int]] = []
         # The inference modes that are entered: what leaves each, its node, the step that entered.
@@ -503,7 +506,8 @@ class GraphBuilder:
         symbols, relations = self.t.shapes.facts()
         graph = Graph(inputs, tuple(nodes), tuple(outputs), symbols, relations, grad, state)
         options, providers = self.t.entry.options.compiler, providers_of(torch_names(graph))
-        return replace(graph, options=options, providers=providers)
+        kernels = tuple(self.kernels.values())
+        return replace(graph, options=options, providers=providers, kernels=kernels)
 
     def _state_inside(self, nodes: list[Node]) -> str | None:
         """The state in which all nodes run but the first and the last, where these two begin and

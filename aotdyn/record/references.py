@@ -24,6 +24,7 @@ from ..package.frozen import frozen
 from ..package.reference import Import, Literal, Live, Made, Reference
 from ..package.resolve import resolve_import
 from ..package.source import Attribute, Bound, Item, Source
+from ..package.user_kernels import function_of, is_host_function, is_kernel, kernel_hash
 from ..package.variant import code_hash
 from .array_functions import numpy_parts
 from .polyfills import is_polyfill
@@ -109,6 +110,9 @@ def importable(value: Any) -> Import | None:
         base = importable(owner)
         if base is not None and isinstance(base, Import):
             return _checked(Import(base.module, f"{base.qualname}.{value.__name__}"), value)
+    if is_kernel(value) or is_host_function(value):
+        function = function_of(value)
+        return _checked(Import(function.__module__, function.__qualname__), value)
     return _at_home(value) or _part_of_torch(value) or _enum_member(value)
 
 
@@ -265,12 +269,14 @@ _OF_TYPE = {
 
 class References:
     """The references of one variant; objects without a name become `Live`, an obstacle to
-    packaging. `codes` lists the functions whose code the variant relies on."""
+    packaging. `codes` lists the functions whose code the variant relies on, `kernels` those of
+    Triton."""
 
     def __init__(self) -> None:
         self.live: list[Any] = []
         self._live_by_id: dict[int, Live] = {}
         self.codes: dict[Import, str] = {}
+        self.kernels: dict[Import, str] = {}
         # Stand-ins of the classes that the trace has made, in order.
         self.made: list[type] = []
 
@@ -317,6 +323,11 @@ class References:
         """Notes that the function's code was inlined: it is verified when the variant is linked."""
         if reference not in self.codes and not is_polyfill(reference.module):
             self.codes[reference] = code_hash(function.__code__)
+
+    def rely_on_kernel(self, kernel: Any, reference: Import) -> None:
+        """Notes that a kernel is launched, as `rely_on_code` does for functions."""
+        if reference not in self.kernels:
+            self.kernels[reference] = kernel_hash(kernel)
 
 
 def is_made(source: Any) -> bool:

@@ -81,6 +81,7 @@ from .rules import (
     texts,
     torch_state,
     transforms,
+    user_kernels,
     value_objects,
     waiting_generators,
 )
@@ -108,6 +109,10 @@ RULE_MODULES = (
     messages, modules, patterns, proxies, rebuild, sequence_objects, sequences, simple_objects,
     steps, symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms, value_objects,
     waiting_generators,
+    functions, generics, hashing, higher_order, holders, identities, inspection, instance_dicts,
+    iterators, late_texts, library, live_iterators, mapping_objects, mappings, messages, modules,
+    patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,
+    tensors_of_arrays, texts, torch_state, transforms, user_kernels,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100
@@ -431,7 +436,7 @@ def _finish(t: Tracer, found: Found) -> Traced:
         names=references,
         guards=tuple(guards),
         graph=graph.id if graph is not None else None,
-        codes=tuple(t.references.codes.items()),
+        codes=(*t.references.codes.items(), *t.references.kernels.items()),
         breaks=found.breaks,
         file=request.code.co_filename,
         line=request.code.co_firstlineno,

@@ -576,6 +576,11 @@ _PREDICATES: list[tuple[Callable[[Any], bool], Callable]] = [
 ]
 
 
+def add_first_predicate(predicate: Callable[[Any], bool], wrapper: Callable) -> None:
+    """Registers how values are wrapped, before all others look at them."""
+    _PREDICATES.insert(0, (predicate, wrapper))
+
+
 def add_predicate(predicate: Callable[[Any], bool], wrapper: Callable) -> None:
     """Registers how values are wrapped that nothing before has claimed."""
     _PREDICATES.append((predicate, wrapper))

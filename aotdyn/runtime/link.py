@@ -26,11 +26,13 @@ from ..package.reference import (
     Verified,
 )
 from ..package.resolve import resolve_code, resolve_import, resolve_made
+from ..package.user_kernels import is_kernel, kernel_hash, layers
 from ..package.variant import Variant, code_hash
 from . import support
 from .classes import class_check, class_like
 from .cpython import internal_name
 from .guards import state_check, tensor_check
+from .hook import switch_off
 from .verified import VerifiedDicts
 
 
@@ -98,7 +100,8 @@ class Linker:
         for reference, expected in self.variant.codes:
             function = resolve_import(reference)
             code = getattr(function, "__code__", None)
-            if code is None or code_hash(code) != expected:
+            found = code_hash(code) if code is not None else _hash_of_kernel(function)
+            if found != expected:
                 name = f"{reference.module}:{reference.qualname}"
                 raise PackageError(f"the code of {name} has changed since it was recorded")
 
@@ -141,6 +144,16 @@ RESOLVERS: dict[type, Callable[[Linker, Any], Any]] = {
     Tensors: lambda linker, ref: tensor_check(ref, linker._state()),
     Verified: lambda linker, ref: VerifiedDicts(),
 }
+
+
+def _hash_of_kernel(kernel: Any) -> str:
+    """The hash of a kernel of Triton; "" for what is none. From now on what it runs is left alone:
+    Triton's interpreter calls the program's function."""
+    if not is_kernel(kernel):
+        return ""
+    for layer in layers(kernel):
+        switch_off(type(layer).run.__code__)
+    return kernel_hash(kernel)
 
 
 def link_text(text: str, name: str, names: dict[str, Reference]) -> Callable:

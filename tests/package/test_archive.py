@@ -483,7 +483,7 @@ def test_any_blob_is_a_part_or_an_error(scratch, blob, name):
 # What is imported when a package is loaded. Everything else in the folder may need more.
 LIGHT = (
     "errors frozen point reference source guard graph variant weights values schema recording "
-    "archive break_sites printer own_builtins"
+    "archive break_sites printer own_builtins user_kernels"
 ).split()
 
 

@@ -14,15 +14,24 @@ from ..graph import Function, Graph, Node, Value
 from ..reference import Import, Literal, Reference
 from ..resolve import resolve_import
 
+# Adds the node for a launch of a kernel, given its name (`module:qualname`), grid and arguments.
+Launch = Callable[[torch.fx.Graph, str, tuple, tuple, dict], torch.fx.Node]
 
-def graph_module(graph: Graph) -> torch.fx.GraphModule:
+_START = Import("aotdyn.package.user_kernels", "start")
+
+
+def graph_module(graph: Graph, launch: Launch | None = None) -> torch.fx.GraphModule:
     """The graph with a placeholder per input and one tuple as output. Functions of the graph are
-    modules of the same kind inside of it, others are attributes."""
+    modules of the same kind inside of it, others are attributes.
+
+    launch: what becomes of the user's kernels; without it they are those of this process."""
     params = [item.name for item in graph.inputs]
-    return _module(params, graph.nodes, tuple(map(Value, graph.outputs)))
+    return _module(params, graph.nodes, tuple(map(Value, graph.outputs)), launch)
 
 
-def _module(params: Sequence[str], nodes: Sequence[Node], result: Any) -> torch.fx.GraphModule:
+def _module(
+    params: Sequence[str], nodes: Sequence[Node], result: Any, launch: Launch | None
+) -> torch.fx.GraphModule:
     made = torch.fx.Graph()
     root = torch.nn.Module()
     values = {name: made.placeholder(name) for name in params}
@@ -31,11 +40,16 @@ def _module(params: Sequence[str], nodes: Sequence[Node], result: Any) -> torch.
     def function(each: Any) -> torch.fx.Node:
         name = f"function_{next(numbers)}"
         if isinstance(each, Function):
-            each = _module(each.params, each.nodes, each.result)
+            each = _module(each.params, each.nodes, each.result, launch)
         setattr(root, name, each)
         return made.get_attr(name)
 
     for node in nodes:
+        if launch is not None and node.target == _START:
+            kernel, *rest = node.args
+            given = (_argument(arg, values, function) for arg in rest)
+            values[node.name] = launch(made, f"{kernel.module}:{kernel.qualname}", *given)
+            continue
         args = tuple(_argument(arg, values, function) for arg in node.args)
         kwargs = {key: _argument(arg, values, function) for key, arg in node.kwargs}
         if isinstance(node.target, str):

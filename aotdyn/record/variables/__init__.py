@@ -35,6 +35,7 @@ from .iterators import (
     SequenceIterator,
     ZipVariable,
 )
+from .kernels import HostFunctionVariable, KernelVariable
 from .mappings import IdentityVariable, InstanceDict, MappingObject, OwnItems, ProxyVariable
 from .objects import (
     DELETED,
@@ -67,11 +68,13 @@ __all__ = [
     "GroupVariable",
     "HandledVariable",
     "HolderVariable",
+    "HostFunctionVariable",
     "IdentityVariable",
     "InstanceDict",
     "IteratorVariable",
     "Known",
     "Lazy",
+    "KernelVariable",
     "ListVariable",
     "LiveEnumerate",
     "LiveIterator",

@@ -134,6 +134,20 @@ def built(target, found, folder):
         return builder.build(found)
 
 
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    """Programs that launch kernels of their own, recorded on the CPU."""
+    programs = pytest.importorskip("tests.record.test_user_kernels")
+    path = tmp_path_factory.mktemp("kernels") / "a.rec"
+    with aotdyn.record(path):
+        for program, args in programs.WHOLE.values():
+            compiled(program, Settings("eager"))(*args)
+        several = compiled(programs.add, Settings("eager"))
+        for size in (40, 30):
+            several(R(size), R(size))
+    return path
+
+
 # -- without a compiler ------------------------------------------------------------------------
 
 
@@ -170,9 +184,8 @@ def test_which_code_a_device_runs(name, capability, form):
 # -- with Triton -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_sources_compute_what_eager_computes(recording):
-    """Also for gradients, and for other sizes where they are symbolic."""
+def interpreted(recording):
+    """What is wrong with each graph of a recording when Triton interprets its code."""
     script = Path(__file__).with_name("triton_interpreter.py")
     code = f"import runpy; print(runpy.run_path({str(script)!r})['environment']())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -182,7 +195,13 @@ def test_sources_compute_what_eager_computes(recording):
         capture_output=True, text=True, env=eval(found.stdout),
     )  # fmt: skip
     assert not done.returncode, done.stderr[-2000:]
-    answers = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_sources_compute_what_eager_computes(recording):
+    """Also for gradients, and for other sizes where they are symbolic."""
+    answers = interpreted(recording)
     assert len(answers) == len(CASES) + len(SIZED)
     assert {id: answer for id, answer in answers.items() if answer} == {}
 
@@ -243,3 +262,31 @@ def test_the_runtime_starts_the_kernels(recording, tmp_path, monkeypatch, mock_d
     packed = bytes.fromhex(launches[0]["parameters"])
     addresses = {int.from_bytes(packed[i : i + 8], "little") for i in range(0, len(packed), 8)}
     assert addresses & {value.data_ptr() for value in inputs}
+
+
+@pytest.mark.slow
+def test_users_kernels_compute_what_eager_computes(kernels):
+    answers = interpreted(kernels)
+    assert len(answers) == 8
+    assert {id: answer for id, answer in answers.items() if answer} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90", "hip:gfx942"])
+def test_users_kernels_are_compiled(kernels, tmp_path, target):
+    found = built(target, jobs(kernels), tmp_path)
+    assert found.refusals == {}
+    plans = [plan_from_bytes(each.files["plan"]) for each in found.artifacts.values()]
+    launches = {launch.symbol: launch for plan in plans for launch in plan.launches}
+    # A float is passed as Triton passes it; what a configuration says is used.
+    assert launches["add_kernel"].types == ("*fp32", "*fp32", "*fp32", "i32", "fp32")
+    assert launches["scale_kernel"].threads == 2 * architecture_of(target).warp
+
+
+def test_users_kernels_are_not_for_the_cpu(kernels):
+    from aotdyn.package.compilers.cpu.lower import lower
+    from aotdyn.package.compilers.cpu.refusal import Refused
+
+    (job, *_) = jobs(kernels)
+    with pytest.raises(Refused, match="it starts the kernel add_kernel, which is for GPUs"):
+        lower(Job(moved_graph(job.graph, {"cuda:0": "cpu"})), build.Options(isas=("scalar",)))

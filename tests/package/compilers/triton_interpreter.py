@@ -106,7 +106,27 @@ def interpreted(name, defined, source, architecture):
     """In place of `compile_kernel`: the kernel as the interpreter runs it."""
     from torch._inductor.codecache import PyCodeCache
 
-    return name, getattr(PyCodeCache.load(source), defined)
+    kernel = getattr(PyCodeCache.load(source), defined)
+    return name, UserKernel(kernel) if kernel.inductor_meta.get("extra_launcher_args") else kernel
+
+
+class UserKernel:
+    """A kernel that is given its grid, which torch does not pass on to the interpreter."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        meta = kernel.triton_meta
+        self.names = [name for name, kind in meta["signature"].items() if kind != "constexpr"]
+        self.constants = {
+            key if isinstance(key, str) else kernel.fn.arg_names[key[0]]: value
+            for key, value in meta["constants"].items()
+        }
+
+    def run(self, *args, stream):
+        count = len(self.kernel.inductor_meta["extra_launcher_args"])
+        named = dict(zip(self.names, args[:-count], strict=True))
+        constants = {**self.constants, **self.kernel.configs[0].kwargs}
+        self.kernel.fn[args[-count:]](**named, **constants)
 
 
 def wrong_with(graph, architecture) -> str:

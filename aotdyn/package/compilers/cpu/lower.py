@@ -130,7 +130,7 @@ class Lowering:
         self.floats = [i for i, item in enumerate(graph.inputs) if item.dtype == "symfloat"]
 
     def run(self) -> Lowered:
-        module = graph_module(self.graph)
+        module = graph_module(self.graph, self.launch)
         use_conditions(module)
         _ask_for_floats(module, self.floats)
         self._check_effects(module)
@@ -156,6 +156,10 @@ class Lowering:
             except TensorifyScalarRestartAnalysis as error:
                 raise _NeedsConstants("an operator takes a float as a constant only") from error
         return self._result()
+
+    def launch(self, graph: torch.fx.Graph, name: str, *arguments: Any) -> torch.fx.Node:
+        """The node for a launch of a user's kernel. Raises Refused."""
+        raise Refused(f"it starts the kernel {name.partition(':')[2]}, which is for GPUs")
 
     def _add_symbols(self, module: torch.fx.GraphModule) -> list[torch.SymInt]:
         """Makes each symbol that is only the size of something an input as well, the last ones:

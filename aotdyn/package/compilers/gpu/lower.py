@@ -17,6 +17,7 @@ from ..cpu.refusal import Refused
 from .architectures import Architecture
 from .jobs import GpuLowered
 from .kernels import Compiled
+from .launches import Launches
 from .pretend import pretended
 from .wrapper import gpu_code
 
@@ -53,6 +54,7 @@ class _GpuLowering(PythonLowering):
         self.architecture = architecture
         self.kernels = kernels
         self.texts: list[str] = []
+        self.launch = Launches(job.graph.kernels).add
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -64,6 +66,8 @@ class _GpuLowering(PythonLowering):
             # These compute or measure on the device.
             "joint_graph_constant_folding": False,
             "shape_padding": False,
+            # Triton passes floats to a user's kernel as fp32.
+            **({"_use_fp64_for_unbacked_floats": False} if self.graph.kernels else {}),
         }
 
     def wrappers(
