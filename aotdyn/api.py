@@ -41,13 +41,22 @@ def compile(
     return compiled(target, Settings(backend, fullgraph, dynamic, options, mode))
 
 
-def load(path: str | os.PathLike, on_miss: str = "jit") -> Package:
+def load(
+    path: str | os.PathLike, on_miss: str = "jit", *, triton_stand_in: bool = False
+) -> Package:
     """Opens a package; compiled callables are served from it from now on.
 
     on_miss: what a call that it does not cover does: "jit" traces and compiles it, "eager" runs it
-    as plain Python, "error" raises `Miss`. Raises PackageError if the file is damaged or made for
-    another Python. Loading runs code from the package: trust it as you trust a wheel.
+    as plain Python, "error" raises `Miss`. triton_stand_in: where Triton is not installed, programs
+    that import it find a stand-in from now on: kernels run as parts of packaged graphs only.
+    Raises PackageError if the file is damaged or made for another Python. Loading runs code from
+    the package: trust it as you trust a wheel.
     """
+    if triton_stand_in:
+        # Not at the top: few programs need it.
+        from .runtime.triton_stand_in import stand_in
+
+        stand_in()
     return Package(path, on_miss)
 
 

@@ -20,6 +20,11 @@ from aotdyn.cli import script
     show_default=True,
     help="What to do with a call that the package does not cover.",
 )
+@click.option(
+    "--triton-stand-in",
+    is_flag=True,
+    help="Where Triton is not installed, let the program import a stand-in for it.",
+)
 @click.option("--stats", is_flag=True, help="Say on stderr what was served and what missed.")
 @script.arguments
 @click.pass_context
@@ -27,6 +32,7 @@ def command(
     ctx: click.Context,
     package: Path,
     on_miss: str,
+    triton_stand_in: bool,
     stats: bool,
     as_module: bool,
     program: tuple[str, ...],
@@ -40,7 +46,7 @@ def command(
     import aotdyn
     from aotdyn.runtime.patch import patched
 
-    loaded = aotdyn.load(package, on_miss=on_miss)
+    loaded = aotdyn.load(package, on_miss=on_miss, triton_stand_in=triton_stand_in)
     try:
         with patched(roots=True):
             status = script.locate(program, as_module).run()

@@ -166,7 +166,10 @@ def _explainer(linked: Linked, values: tuple) -> "Explainer":
 
 def _trace(entry, values: tuple) -> tuple[tuple, Callable] | None:
     # The one door through which the runtime reaches the tracer.
-    from . import jit
+    from .triton_stand_in import hidden
+
+    with hidden():  # torch's compiler must not take it for the library
+        from . import jit
 
     with _tracing:
         # Another thread may have traced the same meanwhile.
