@@ -55,6 +55,8 @@ class BodyWriter:
         self._known: dict[int, str] = {}
         self._loaded: dict[Source, str] = {}
         self._building: set[int] = set()
+        # What must be so after the graph.
+        self._required: list[str] = []
         # Cells that have been made, and what they are to hold.
         self._unfilled: list[tuple[str, Variable]] = []
 
@@ -110,6 +112,10 @@ class BodyWriter:
         """Stores into a new cell, when what needs the cell has been made: that may be what the
         cell holds, a function that calls itself or a class that its methods know."""
         self._unfilled.append((name, content))
+
+    def require(self, condition: Variable, holds: bool) -> None:
+        """After the graph a tensor must be true, or must not; else the frame starts over."""
+        self._required.append(f"({self.value(condition)}, {holds})")
 
     def makes(self, variable: Variable) -> bool:
         """Whether the body makes a variable's object, or loads it."""
@@ -187,7 +193,7 @@ class BodyWriter:
         the program's own handlers find the exception."""
         error, failed = self.names.fresh("error"), self.names.fresh("failed")
         values = "".join(f"{name}, " for name in self.params)
-        keeping, kept = [], "None"
+        keeping, kept, required = [], "None", self._required
         if restart != Restart():
             kept = self.names.fresh("kept")
             keeping = [f"{kept} = {self.runtime('keep')}(inputs, {restart.copied}, "
@@ -197,6 +203,7 @@ class BodyWriter:
             *keeping,
             "try:",
             f"    {call}",
+            *([f"    {self.runtime('require')}({', '.join(required)})"] if required else []),
             f"except Exception as {error}:",
             f"    {failed} = {error}",
             "else:",

@@ -64,6 +64,11 @@ class Effects:
         finally:
             self._own = outer
 
+    @property
+    def only_own_changes(self) -> bool:
+        """Whether a function is traced that runs at another time, or again."""
+        return self._own is not None
+
     def made(self, variable: Variable) -> None:
         """Notes an object that the frame makes."""
         if self._own is not None:

@@ -26,6 +26,7 @@ from ..package.state import process_state, restore_state, without_attention
 from ..package.variant import Break, EntryKey, Variant
 from ..policy import counts_references
 from . import attributes, reasons, rebuild
+from .assumptions import write_assumptions
 from .body import BodyWriter, Restart
 from .breaks import write_break, write_return
 from .check import CheckWriter
@@ -302,11 +303,13 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
         t.graph.require_left(cause)
         if cause is None:
             write_return(t, writer, value)
+            write_assumptions(t, writer)
             require_ended(t, writer)
             return Found(names, writer, None, grad, _state_used(t, state))
         if t.entry.options.fullgraph:
             return cause
         write_break(t, writer, frame, frame.instruction, execute)
+        write_assumptions(t, writer)
         require_ended(t, writer)
         return Found(names, writer, _describe(frame, cause), grad, _state_used(t, state))
     except GraphBreak as error:

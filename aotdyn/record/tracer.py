@@ -17,6 +17,7 @@ from ..package.source import Attribute, Bound, Source
 from . import attributes, invoke, wrap
 from .array_functions import numpy_parts
 from .arrays import Arrays
+from .assumptions import Assumption
 from .breaks import STEPPED
 from .bytecode import Instruction
 from .classes import ClassReliance
@@ -109,6 +110,7 @@ class Tracer:
         # id of an object -> the weak reference that the frame has made to it.
         self.weak_references: dict[int, MadeReference] = {}
         self.arrays = Arrays()
+        self.assumptions: list[Assumption] = []
         # Containers of which the text is being made.
         self.telling: list[Variable] = []
         # id of an object's own dictionary -> the object, and where it is reached from there.

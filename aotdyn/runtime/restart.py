@@ -38,6 +38,17 @@ class Kept:
         return True
 
 
+class NotSo(Exception):
+    """What a trace has assumed of a tensor is not so."""
+
+
+def require(*assumed: tuple[torch.Tensor, bool]) -> None:
+    """Raises NotSo unless each tensor is true, or is not, as was assumed."""
+    for condition, holds in assumed:
+        if bool(condition) is not holds:
+            raise NotSo
+
+
 def keep(inputs: tuple, copied: tuple, watched: tuple, draws: bool) -> Kept:
     """What is needed to undo a graph. copied, watched: places of tensors among the inputs."""
     return Kept([inputs[i] for i in copied], [inputs[i] for i in watched], draws)

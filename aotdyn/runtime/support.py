@@ -20,16 +20,14 @@ from ..package.variant import code_hash
 from ..package.waiting import waits_at
 from .cpython import END
 from .messages import log_at, warn_above, warn_at
-from .restart import keep
+from .restart import keep, require
 from .steps import ended, handling, thrown, wait_on, waiting
 
 __all__ = [
     "Continue", "END", "Rest", "ahead", "annotations", "bare", "code_is", "contents", "ended",
-    "handling",
-    "has_end", "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike", "made_class",
-    "may_raise",
-    "no_global_hooks", "no_hooks", "over", "own_dict", "same_keys", "same_value", "thrown",
-    "wait_on", "waiting", "waits_at", "warn_above", "warn_at",
+    "handling", "has_end", "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike",
+    "made_class", "may_raise", "no_global_hooks", "no_hooks", "over", "own_dict", "require",
+    "same_keys", "same_value", "thrown", "wait_on", "waiting", "waits_at", "warn_above", "warn_at",
 ]  # fmt: skip
 
 

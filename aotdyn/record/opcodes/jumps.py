@@ -2,6 +2,7 @@
 
 import operator
 
+from ..assumptions import assume
 from ..iteration import advance
 from ..operation import apply, truth
 from ..variables import Constant
@@ -19,7 +20,9 @@ for _name in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
 def _jump_if(wanted: bool):
     def handler(t, frame, ins):
         value = frame.pop()
-        return ins.argval if truth(t, value) is wanted else None
+        assumed = assume(t, frame, ins, value, wanted)
+        found = truth(t, value) if assumed is None else assumed
+        return ins.argval if found is wanted else None
 
     return handler
 

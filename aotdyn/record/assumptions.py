@@ -1,0 +1,83 @@
+"""Branches on tensors of which one side does nothing but raise: the other one is assumed. The body
+asks after the graph whether that was right; where not, the frame starts over as plain Python, which
+raises where the program does."""
+
+from dataclasses import dataclass
+
+import torch
+
+from .body import BodyWriter
+from .bytecode import Instruction
+from .failures import is_caught
+from .frame import Frame
+from .hazards import can_copy, recorded_by_autograd, storage_of
+from .operation import apply
+from .signals import GraphBreak
+from .variables import Constant, TensorVariable, Variable
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A tensor that is true, or is not. step: of the root frame."""
+
+    condition: TensorVariable
+    holds: bool
+    step: int
+    places: tuple[str, ...]
+
+
+def assume(t, frame: Frame, ins: Instruction, value: Variable, wanted: bool) -> bool | None:
+    """The truth that is assumed of what a jump depends on, None where nothing is. wanted: the one
+    with which it jumps."""
+    value = t.realize(value)
+    if not isinstance(value, TensorVariable) or tuple(value.fake.shape) not in ((), (1,)):
+        return None
+    falls = _raises(frame, frame.index + 1)
+    jumps = _raises(frame, frame.decoded.at[ins.argval])
+    if falls is jumps or is_caught(frame) or t.graph.is_nested or t.effects.only_own_changes:
+        return None
+    holds = wanted is falls
+    condition = value
+    if value.source is not None or value.fake.dtype is not torch.bool:
+        condition = t.realize(apply(t, torch.ne, [value, Constant(0)]))
+    t.assumptions.append(Assumption(condition, holds, t.step, frame.places()))
+    return holds
+
+
+# More instructions than it takes to make an exception with a long text.
+_MOST = 200
+
+
+def _raises(frame: Frame, index: int) -> bool:
+    """Whether what begins at an instruction goes straight to raising an exception that the frame
+    does not handle."""
+    instructions = frame.decoded.instructions
+    for ins in instructions[index : index + _MOST]:
+        if ins.opname == "RAISE_VARARGS":
+            return frame.decoded.handler(ins.offset) is None
+        if "JUMP" in ins.opname or ins.opname in _LEAVES:
+            return False
+    return False
+
+
+_LEAVES = ("RETURN_VALUE", "FOR_ITER", "YIELD_VALUE", "SEND", "RERAISE")
+
+
+def write_assumptions(t, writer: BodyWriter) -> None:
+    """The body is to ask whether what was assumed is so.
+
+    Raises GraphBreak, to break at the first branch instead, where what the graph does by then could
+    not be undone.
+    """
+    if not t.assumptions:
+        return
+    hazards = t.shapes.hazards
+    hazards.raises_late |= hazards.draws or bool(hazards.changed)
+    changed = [v for v in t.tensors if storage_of(v.fake) in hazards.changed]
+    lasting = any(map(recorded_by_autograd, changed)) or not can_copy(changed)
+    for each in t.assumptions:
+        if lasting or storage_of(each.condition.fake) in hazards.changed:
+            error = GraphBreak("tensor_branch", each.condition.describe(), each.step)
+            error.places = each.places
+            raise error
+        writer.require(each.condition, each.holds)
