@@ -1,0 +1,180 @@
+"""Compares a package with eager on this machine, and takes times. Called by `gpu_check.sh`.
+
+`python gpu_check.py PACKAGE [--device cuda] [--compile NAME ...] [--only NAME ...]` fails where a
+result differs, a call is not covered, or code for this device is not used.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import aotdyn
+
+TOLERANCES = {torch.float32: 2e-3, torch.bfloat16: 5e-2}
+FIRST = """
+import time; start = time.perf_counter()
+import sys, torch, runpy; sys.path.insert(0, {folder!r})
+imported = time.perf_counter()
+import aotdyn
+package = aotdyn.load({package!r}, on_miss="error", triton_stand_in=True) if {served} else None
+import gpu_programs
+called, x = gpu_programs.made("mlp", torch.float32, {device!r})
+called(x)
+ready = time.perf_counter()
+called = ({wrapped})(called)
+found = called(x)
+float(found.sum())
+print(imported - start, time.perf_counter() - ready)
+"""
+
+
+def synchronize(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def microseconds(call, x, device, seconds=0.15):
+    """The median time of a call over as many as fit, in batches that the device finishes."""
+    for _ in range(3):
+        call(x)
+    synchronize(device)
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 3:
+        start = time.perf_counter()
+        for _ in range(10):
+            call(x)
+        synchronize(device)
+        times.append((time.perf_counter() - start) * 1e5)
+    return statistics.median(times)
+
+
+def difference(wanted, found):
+    """The largest relative difference; infinite where shapes or dtypes differ."""
+    worst = 0.0
+    for one, other in zip(wanted, found, strict=True):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return float("inf")
+        scale = one.double().abs().max().clamp(min=1e-3) if one.numel() else 1.0
+        worst = max(worst, float(((one.double() - other.double()).abs() / scale).max()))
+    return worst if worst == worst else float("inf")
+
+
+def compare(programs, names, device):
+    """Prints a row for each program and dtype; the names of those that differ."""
+    wrong = []
+    print(f"{'program':16}{'dtype':10}{'difference':>12}{'eager us':>12}{'package us':>12}")
+    for name in names:
+        for dtype in programs.DTYPES:
+            called, x = programs.made(name, dtype, device)
+            served = aotdyn.compile(called)
+            # Without Triton a kernel of the program does not run by itself.
+            eager = _runs(called, x)
+            weights = programs.parameters(called)
+            try:
+                found = programs.outcome(served, x, weights)
+                wanted = programs.outcome(called, x, weights) if eager else found
+                worst = difference(wanted, found)
+            except Exception as error:
+                print(f"{name:16}{str(dtype)[6:]:10}  {type(error).__name__}: {error}"[:200])
+                wrong.append(f"{name} {dtype}")
+                continue
+            if not worst <= TOLERANCES[dtype]:
+                wrong.append(f"{name} {dtype}")
+            each = (called, served) if eager else (served,)
+            times = [microseconds(f, x, device) for f in each]
+            row = "".join(f"{each:12.1f}" for each in times)
+            print(f"{name:16}{str(dtype)[6:]:10}{worst:12.1e}{row}", flush=True)
+    return wrong
+
+
+def _runs(called, x):
+    try:
+        called(x)
+    except RuntimeError as error:
+        if "Triton is not installed" not in str(error):
+            raise
+        return False
+    return True
+
+
+def against_compile(programs, names, device):
+    for name in names:
+        called, x = programs.made(name, torch.float32, device)
+        torch._dynamo.reset()
+        compiled = torch.compile(called)
+        print(f"torch.compile {name:16}{microseconds(compiled, x, device):10.1f} us")
+
+
+def launch_overhead(package):
+    """The host's time for starting one kernel through the driver."""
+    from aotdyn.runtime.artifacts.driver import Kernel
+
+    counts, before = [], Kernel.run
+
+    def counted(self, *args, **kwargs):
+        start = time.perf_counter_ns()
+        before(self, *args, **kwargs)
+        counts.append(time.perf_counter_ns() - start)
+
+    Kernel.run = counted
+    try:
+        package()
+    finally:
+        Kernel.run = before
+    if counts:
+        found = statistics.median(counts) / 1e3
+        print(f"starting a kernel: {found:.1f} us on the host (median of {len(counts)})")
+    return bool(counts)
+
+
+def first_result(title, package, device, wrapped, served):
+    code = FIRST.format(
+        folder=str(Path(__file__).parent), package=str(package), device=device, wrapped=wrapped,
+        served=served,
+    )  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode:
+        print(f"first result, {title}: {done.stderr.strip().splitlines()[-1][:200]}")
+        return
+    imported, first = map(float, done.stdout.split()[-2:])
+    print(f"first result, {title:14}{first:8.3f} s after {imported:.2f} s for `import torch`")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("package", type=Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--compile", nargs="*", default=["mlp", "softmax"])
+    parser.add_argument("--only", nargs="*", help="of the programs; all unless given")
+    options = parser.parse_args()
+    device = options.device
+    if device == "cuda" and not torch.cuda.is_available():
+        sys.exit("there is no GPU here")
+    name = torch.cuda.get_device_name() if device == "cuda" else "the CPU"
+    print(f"{name}, torch {torch.__version__}, Python {sys.version.split()[0]}")
+    package = aotdyn.load(options.package, on_miss="error", triton_stand_in=True)
+    import gpu_programs as programs  # the package is open, Triton or its stand-in there
+
+    wrong = compare(programs, options.only or programs.PROGRAMS, device)
+    called, x = programs.made("mlp", torch.float32, device)
+    served = aotdyn.compile(called)
+    launched = not wrong and launch_overhead(lambda: [served(x) for _ in range(50)])
+    if device == "cuda" and not launched:
+        wrong.append("no kernel of the package was started")
+    wrong += [line for line in package.refused if "not used" in line]
+    against_compile(programs, options.compile, device)
+    first_result("eager", options.package, device, "lambda f: f", False)
+    first_result("package", options.package, device, "aotdyn.compile", True)
+    if options.compile:
+        first_result("torch.compile", options.package, device, "torch.compile", False)
+    print(f"{package.stats().misses} misses; {'; '.join(wrong) or 'all as in eager'}")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Checks packages for GPUs.
+#
+#   scripts/gpu_check.sh prepare [TARGET ...]   on any machine with g++ and Triton: records and packs
+#                                               (cuda:sm_80 and cuda:sm_90 unless given)
+#   scripts/gpu_check.sh                        on a machine with a GPU: compares and measures
+#
+# PYTHON: the interpreter; PACKAGE: the file (build/gpu_check.pkg).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+python=${PYTHON:-python}
+package=${PACKAGE:-build/gpu_check.pkg}
+export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
+
+if [ "${1:-}" = prepare ]; then
+    shift
+    [ $# -gt 0 ] || set -- cuda:sm_80 cuda:sm_90
+    mkdir -p "$(dirname "$package")"
+    recording=${package%.pkg}.rec
+    "$python" -m aotdyn record --device "$1" -o "$recording" "$here/gpu_programs.py"
+    targets=()
+    for target in "$@"; do targets+=(--target "$target"); done
+    exec "$python" -m aotdyn pack "$recording" -o "$package" "${targets[@]}"
+fi
+
+[ -f "$package" ] || { echo "there is no $package: run '$0 prepare' first" >&2; exit 2; }
+exec timeout 300 "$python" "$here/gpu_check.py" "$package" "$@"
