@@ -1,12 +1,25 @@
 """Dicts that came in: their items are looked at one by one, when they are asked for."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
+from ..package.arrays import SCALARS
+from ..package.reference import Literal
 from ..package.source import Bound, Item, ReferredItem, Source
 from .signals import GraphBreak
-from .variables import Constant, DictVariable, Known, TupleVariable, Variable
-from .wrap import compared_by_program, refuse_varying, require_few
+from .variables import (
+    Constant,
+    DictVariable,
+    Known,
+    RangeVariable,
+    SetVariable,
+    TupleVariable,
+    Variable,
+)
+from .wrap import PLAIN, compared_by_program, refuse_varying, require_few
 
 
 def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
@@ -104,9 +117,22 @@ def _replay(variable: DictVariable, known: dict) -> None:
 
 
 def _plain_key(key: Any) -> bool:
-    if type(key) is tuple:
+    """Whether a key is stored as it is."""
+    kind = type(key)
+    if kind in (tuple, frozenset):
         return all(map(_plain_key, key))
-    return type(key) in (str, int, bool, bytes, float, type(None))
+    return kind in _PLAIN_KEYS
+
+
+def _is_written(key: Any) -> bool:
+    """Whether the text of a plain key is Python for it."""
+    if type(key) is tuple:
+        return all(map(_is_written, key))
+    return type(key) in _WRITTEN or type(key) is float and math.isfinite(key)
+
+
+_WRITTEN = frozenset((str, int, bool, bytes, type(None)))
+_PLAIN_KEYS = frozenset((*PLAIN, *_WRITTEN, torch.Size, range, *SCALARS))
 
 
 def _key_expected(t, key: Any) -> Any:
@@ -114,12 +140,18 @@ def _key_expected(t, key: Any) -> Any:
 
 
 def _key_source(t, source: Source, key: Any) -> Source:
-    return Item(source, key) if _plain_key(key) else ReferredItem(source, t.references.to(key))
+    if not _plain_key(key):
+        return ReferredItem(source, t.references.to(key))
+    return Item(source, key) if _is_written(key) else ReferredItem(source, Literal(key))
 
 
 def _key_variable(t, key: Any) -> Variable:
-    if type(key) is tuple:
-        return TupleVariable([_key_variable(t, part) for part in key])
+    if type(key) in (tuple, torch.Size):
+        return TupleVariable([_key_variable(t, part) for part in key], cls=type(key))
+    if type(key) is frozenset:
+        return SetVariable({part: _key_variable(t, part) for part in key}, cls=frozenset)
+    if type(key) is range:
+        return RangeVariable(key)
     if _plain_key(key):
         return Constant(key)
     return Known(key, Bound(t.references.to(key)))

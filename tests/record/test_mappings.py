@@ -4,10 +4,12 @@ import builtins
 import collections.abc
 import enum
 import functools
+import math
 import string
 import types
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, UserString
 
+import numpy as np
 import torch
 
 import aotdyn
@@ -831,6 +833,54 @@ def p_moved_items_stay_where_they_are_in_the_dict_below(x, came_in):
     made.move_to_end("c", last=False)
     made["b"] = 7
     return [*came_in], [*made], both_orders(came_in), both_orders(made)
+
+
+# -- keys that are sizes, devices, types of numbers ---------------------------------------------
+
+OF_ALL_KINDS = {
+    torch.float32: 1, torch.device("cpu"): 2, (1, torch.float16): 3, torch.Size([3]): 4, int: 5,
+    torch.relu: 6, None: 7, 1.5: 8, True: 9, b"x": 10, frozenset([1]): 11, (1, (2, "a")): 12,
+    float("inf"): 13, range(3): 14, 2j: 15, np.int64(77): 16,
+}  # fmt: skip
+
+
+@program()
+def p_keys_of_all_kinds(x):
+    held = OF_ALL_KINDS
+    one = held[x.dtype], held[x.device], held[x.shape], held[(1, torch.float16)], held[int]
+    two = held[torch.relu], held[frozenset([1])], held[math.inf], held[range(3)], held[2j], held[77]
+    kept = {key: value + 1 for key, value in held.items()}
+    return x, one, two, kept, [*held], torch.float64 in held, held.get((3,)), (4,) in held
+
+
+class Rotary(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = {}
+
+    def forward(self, x):
+        key = (x.shape[0], x.device, x.dtype)
+        if key not in self.cache:
+            self.cache[key] = torch.arange(x.shape[0]).to(x.dtype)
+        if x.shape not in self.cache:
+            self.cache[x.shape] = self.cache[key] * 2
+        return x * self.cache[key] + self.cache[x.shape]
+
+
+@program(*[(torch.ones(n), Rotary()) for n in (3, 4)])
+def p_caches_by_size_and_device(x, rotary):
+    y = rotary(x) + rotary(x)
+    rotary.cache[x.device] = 1
+    return y, [*rotary.cache], rotary.cache.pop(x.shape)
+
+
+ROTARY = Rotary()
+
+
+def test_caches_that_are_filled(agree):
+    ROTARY.cache.clear()
+    ROTARY(torch.ones(3))
+    agree(ROTARY, (torch.ones(3),), (torch.ones(3) * 2,), breaks=0, graphs=1)
 
 
 test_agrees = program.test()
