@@ -1180,4 +1180,18 @@ def p_a_metaclass_tells_its_own_names(x):
     return Meta[int], told, x
 
 
+@program(breaks=None)
+def p_a_named_tuple_keeps_its_own_names(x):
+    try:
+
+        class Point(typing.NamedTuple):
+            a: int
+
+            def _fields(self):
+                return ()
+
+    except AttributeError as error:
+        return str(error), x
+
+
 test_agrees = program.test()

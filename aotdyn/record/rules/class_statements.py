@@ -248,7 +248,7 @@ def make_class(
             value = meta(name, bases, told)
         else:
             value = made_class(meta, name, bases, told, quiet)
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         if str(error).startswith("__bases__ assignment"):
             _refuse(f"{name}, a class of another layout than its bases")
         t.raise_exception(type(error), *error.args)

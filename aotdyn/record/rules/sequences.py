@@ -1,5 +1,6 @@
 """Lists, tuples, ranges and slices."""
 
+import contextlib
 import ctypes
 import operator
 import sys
@@ -416,7 +417,22 @@ class _Sorted:
         self.item = item
 
     def __lt__(self, other: "_Sorted") -> bool:
+        with contextlib.suppress(NotConstant, TypeError, RecursionError):
+            return _is_less(self.t, self.key, other.key)
         return truth(self.t, apply(self.t, operator.lt, [self.key, other.key]))
+
+
+def _is_less(t, left: Variable, right: Variable) -> bool:
+    """Whether one list or tuple is less than the other, by the first items that differ: others
+    are not looked at. Raises NotConstant or TypeError where C alone does not decide that."""
+    kinds = {left.type, right.type}
+    if kinds not in ({list}, {tuple}) or not isinstance(left, Sequence):
+        raise NotConstant(left.describe())
+    for pair in zip(left.items, right.items):
+        first, second = (comparable(t.realize(item)) for item in pair)
+        if first != second:
+            return first < second
+    return len(left.items) < len(right.items)
 
 
 def _sort_plainly(pairs: list[_Sorted], backwards: bool) -> bool:
