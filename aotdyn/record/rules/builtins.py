@@ -285,6 +285,9 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
     left, right = t.realize(left), t.realize(right)
     if left is right:
         return True
+    kept = t.effects.kept
+    if (id(left) in kept or id(right) in kept) and left.type is right.type:
+        return None
     if isinstance(left, InstanceDict) and isinstance(right, InstanceDict):
         return identical(t, left.owner, right.owner)
     for own, other in ((left, right), (right, left)):
