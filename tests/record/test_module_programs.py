@@ -7,6 +7,7 @@ import functools
 import inspect
 import weakref
 
+import pytest
 import torch
 from torch import nn
 
@@ -433,3 +434,45 @@ def test_modules_made_in_a_process_that_has_run_torchs_compiler(agree):
 
     install_generation_tagging_init()
     agree(fn, (torch.ones(3),), breaks=0)
+
+
+class Counted(nn.Module):
+    """A call of its own around that of modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        return x + 1
+
+    def __call__(self, x, times=1):
+        self.calls += 1
+        for _ in range(times):
+            x = super().__call__(x)
+        return x
+
+
+class Doubling(Counted):
+    def forward(self, x):
+        return x * 2
+
+
+class Wrapping(nn.Module):
+    def forward(self, x):
+        return x - 1
+
+    def _call_impl(self, *args, **kwargs):
+        return super()._call_impl(*args, **kwargs) * 3
+
+
+@pytest.mark.parametrize("make", [Counted, Doubling, Wrapping])
+def test_calls_of_their_own(agree, make):
+    def fn(x, module):
+        y = module(x)
+        return nn.Module.__call__(module, y), vars(module).get("calls")
+
+    agree(fn, (torch.ones(3), make()), (torch.zeros(2), make()), breaks=0)
+    hooked = make()
+    hooked.register_forward_hook(lambda module, args, out: out + 5)
+    agree(lambda x: hooked(x), (torch.ones(3),), breaks=0)

@@ -34,12 +34,18 @@ _GLOBAL_HOOKS = (
 
 
 def call_module(t, value: ObjectVariable, args: list[Variable], kwargs: dict) -> Variable:
-    """`Module.__call__`: forward hooks and `forward`."""
+    """A module is called by `Module.__call__`, if its class has no `__call__` of its own."""
     caller, _ = static_lookup(value.cls, "__call__")
     if caller is not torch.nn.Module.__call__:
         return NotImplemented
-    for name in ("__call__", "_call_impl"):
-        t.classes.lookup(value.cls, name)
+    t.classes.lookup(value.cls, "__call__")
+    return _run_forward(t, value, args, kwargs)
+
+
+def _run_forward(t, value: ObjectVariable, args: list[Variable], kwargs: dict) -> Variable:
+    """`Module.__call__`: forward hooks and `forward`."""
+    if lookup(t, value.cls, "_call_impl")[0] is not torch.nn.Module._call_impl:
+        return call(t, t.class_attribute(value, "_call_impl"), args, kwargs)
     if not calls_are_torchs():
         raise GraphBreak("hooks", "calls of modules were replaced")
     if has_global_hooks():
@@ -109,7 +115,8 @@ CALL_RULES[torch.nn.Module] = call_module
 
 @rule(torch.nn.Module.__call__, ObjectVariable)
 def module_call(t, self, *args, **kwargs):
-    return call(t, self, list(args), kwargs)
+    """Asked for by name, from a `__call__` of the class' own for one."""
+    return _run_forward(t, self, list(args), kwargs)
 
 
 # -- parts of modules ------------------------------------------------------------
