@@ -883,4 +883,25 @@ def test_caches_that_are_filled(agree):
     agree(ROTARY, (torch.ones(3),), (torch.ones(3) * 2,), breaks=0, graphs=1)
 
 
+NARROWED = {torch.float64: torch.float32, torch.int64: torch.int32}
+SLOW_ON = {torch.float64: frozenset({"mps"}), torch.int64: frozenset({"mps", "xpu"})}
+BY_PLACE = {("a", torch.float32): 1, (torch.device("cpu"), 3): 2, torch.device("cpu"): 7}
+LAYOUTS = {torch.strided: "strided", torch.sparse_coo: "sparse", torch.contiguous_format: "c"}
+
+
+@program((torch.ones(3),), (torch.ones(3, dtype=torch.float64),), (torch.ones(3).long(),))
+def p_keys_of_torch(x):
+    slow = SLOW_ON.get(x.dtype)
+    dtype = NARROWED[x.dtype] if slow and x.device.type in slow else x.dtype
+    found = BY_PLACE.get(("a", x.dtype)), BY_PLACE[x.device, 3], BY_PLACE[x.device]
+    return x.to(dtype), found, list(BY_PLACE), LAYOUTS[x.layout], (x.dtype,) in BY_PLACE
+
+
+@program((torch.ones(3), {}), (torch.ones(3), {torch.float32: 1, (torch.device("cpu"), 2): 3}))
+def p_a_table_by_dtype_and_place_is_filled(x, table):
+    table.setdefault((x.device, x.dtype), x * 2)
+    table[x.dtype] = table.pop(x.dtype, 0) + 1
+    return table[x.device, x.dtype] + 1, list(table)
+
+
 test_agrees = program.test()
