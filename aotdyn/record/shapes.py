@@ -385,9 +385,11 @@ class Shapes:
             )  # fmt: skip
             if tensor.requires_grad and not tensor.is_leaf:
                 # Not a leaf, as the original: a leaf would refuse updates in place.
-                made = made.clone()
+                leaf, bare = made, made.detach()
+                made = leaf.clone()
                 if [str(s) for s in made.stride()] != [str(s) for s in strides]:
-                    raise GraphBreak("fake_failed", "a dynamic tensor with overlapping memory")
+                    # Overlapping memory, which nothing copies.
+                    made = _NoLeaf.apply(leaf, bare)
         return made
 
     def _bind(self, symbol: Any, source: Source, place: str) -> None:
@@ -508,6 +510,19 @@ class Shapes:
 
 
 _OF_TENSORS = (Size, Stride, type(None))
+
+
+class _NoLeaf(torch.autograd.Function):
+    """A tensor as autograd knows results. Nothing is computed of it."""
+
+    @staticmethod
+    def forward(ctx, leaf: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(result)
+        return result
+
+    @staticmethod
+    def backward(ctx, gradient: torch.Tensor) -> Any:
+        raise AssertionError("no backward runs while tracing")
 
 
 def _is_normal(value: float) -> bool:

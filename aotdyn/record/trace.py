@@ -48,6 +48,7 @@ from .rules import (
     context_variables,
     copying,
     deques,
+    distributions,
     enums,
     exception_groups,
     exceptions,
@@ -104,16 +105,12 @@ from .variables import (
 # Importing these registers their rules.
 RULE_MODULES = (
     arrays, attention, attributes, autograd, builtin_attributes, builtins, class_statements,
-    context_variables, copying, deques, enums, exception_groups, exceptions, function_objects,
-    functions, generics, gradients, hashing, higher_order, holders, hooks, identities, inspection,
-    instance_dicts, iterators, late_texts, library, live_iterators, mapping_objects, mappings,
-    messages, modules, patterns, proxies, rebuild, sequence_objects, sequences, simple_objects,
-    steps, symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms, value_objects,
-    waiting_generators,
-    functions, generics, hashing, higher_order, holders, identities, inspection, instance_dicts,
-    iterators, late_texts, library, live_iterators, mapping_objects, mappings, messages, modules,
-    patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, symbolic, tensors,
-    tensors_of_arrays, texts, torch_state, transforms, user_kernels,
+    context_variables, copying, deques, distributions, enums, exception_groups, exceptions,
+    function_objects, functions, generics, gradients, hashing, higher_order, holders, hooks,
+    identities, inspection, instance_dicts, iterators, late_texts, library, live_iterators,
+    mapping_objects, mappings, messages, modules, patterns, proxies, rebuild, sequence_objects,
+    sequences, simple_objects, steps, symbolic, tensors, tensors_of_arrays, texts, torch_state,
+    transforms, user_kernels, value_objects, waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

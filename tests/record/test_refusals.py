@@ -125,14 +125,28 @@ def r_backward(x):
     return x
 
 
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+
 @refused("nested")
 def r_nested(x):
-    return checkpoint(lambda a: {"a": a * 2}, x, use_reentrant=False)["a"]  # here
+    return checkpoint(lambda a: Box(a * 2), x, use_reentrant=False).value  # here
 
 
 @refused("torch_refused")
 def r_resize(x):
     return x.clone().resize_(2)  # here
+
+
+@refused("late_failure", (torch.ones(1 << 19), torch.tensor([0])))
+def r_late(x, index):
+    x.add_(1)
+    try:
+        return x[index]  # here
+    except IndexError:
+        return x
 
 
 @refused("fake_failed")
