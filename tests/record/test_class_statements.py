@@ -1194,4 +1194,37 @@ def p_a_named_tuple_keeps_its_own_names(x):
         return str(error), x
 
 
+class Noting:
+    seen: list = []
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.seen.append(cls.__name__)
+        if cls.__name__ == "Refused":
+            raise LookupError(cls.__name__)
+
+
+class GenericAndNoting(typing.Generic[T], Noting):
+    pass
+
+
+@program(breaks=None)
+def p_typing_stands_before_a_class_that_is_told_of_others(x):
+    del Noting.seen[:]
+
+    class Plain(GenericAndNoting):
+        pass
+
+    class Given(GenericAndNoting[int]):
+        pass
+
+    try:
+
+        class Refused(GenericAndNoting):
+            pass
+
+    except LookupError as error:
+        return list(Noting.seen), error.args, Plain.__mro__[1:], Given.__parameters__, x
+
+
 test_agrees = program.test()

@@ -176,13 +176,11 @@ def finish_class(
 
 def _hook(bases: tuple) -> type | None:
     """The base whose `__init_subclass__` is called, if that is code of the program. That of
-    `typing` does nothing which would need to be traced."""
+    `typing` does nothing which would need to be traced, but to call the next one."""
     for base in bases:
         for each in base.__mro__:
-            if "__init_subclass__" in vars(each):
-                if each.__module__ not in ("typing", "builtins"):
-                    return each
-                break
+            if "__init_subclass__" in vars(each) and each.__module__ not in ("typing", "builtins"):
+                return each
     return None
 
 
