@@ -141,6 +141,8 @@ def _ways(artifacts: dict[str, Artifact]) -> Iterator[str]:
         way, why = artifact.notes.get("way", ""), artifact.notes.get("why", "")
         if way:
             yield f"{target}: {way}{f', because: {why}' if why else ''}"
+        if artifact.notes.get("kernels"):
+            yield f"{target}: kernels {artifact.notes['kernels']}"
         if "frozen" in artifact.notes:
             yield f"{target}: {artifact.notes['frozen']}"
 

@@ -44,6 +44,12 @@ def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
         "number": _number,
     }
     exec(compile(artifact.text, f"<aotdyn {artifact.target} graph>", "exec"), names)
+    changed = tuple(sorted({*plan.mutates, *plan.bumped}))
+    if plan.launches and changed:
+        # Not at the top: as in `_runs`.
+        from .gpu_parts import aligned
+
+        names["forward"] = aligned(names["forward"], changed)
     return names
 
 

@@ -1,6 +1,7 @@
 """What the text of a graph for a GPU refers to: operators of torch, and kernels, which are started
 through the driver."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,6 +23,34 @@ def gpu_names(artifact: Artifact, plan: Plan) -> dict[str, Any]:
     if form is None:
         raise PackageError(f"there is no GPU for {artifact.target} here")
     return {**NAMES, **_device_names(), **kernels(artifact, plan, form)}
+
+
+ALIGNMENT = 16  # bytes; Triton's code takes it for granted for what a graph is called with
+
+
+def aligned(forward: Callable, changed: tuple[int, ...]) -> Callable:
+    """The forward part for inputs of any alignment: those that it changes are copied and the copy
+    is written back. The text itself takes copies of those that it only reads."""
+
+    def repaired(inputs: Any) -> Any:
+        moved = [i for i in changed if inputs[i].data_ptr() % ALIGNMENT]
+        if not moved:
+            return forward(inputs)
+        given = list(inputs)
+        for i in moved:
+            # A clone keeps the strides only where no memory is between the elements.
+            given[i] = torch.empty_strided(
+                inputs[i].size(), inputs[i].stride(), dtype=inputs[i].dtype, device=inputs[i].device
+            ).copy_(inputs[i].detach())
+        copies = [(inputs[i], given[i]) for i in moved]
+        found = forward(given)
+        with torch.no_grad():
+            for original, copy in copies:
+                with torch.autograd._unsafe_preserve_version_counter(original):
+                    original.copy_(copy)
+        return found
+
+    return repaired
 
 
 def kernels(artifact: Artifact, plan: Plan, form: str = BINARY) -> dict[str, Kernel]:

@@ -97,6 +97,18 @@ CASES = {
 }
 
 
+def heads(dtype):
+    return tuple(R(2, 2, 16, 32, dtype=dtype).requires_grad_() for _ in range(3))
+
+
+def flash(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def masked(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v, torch.ones(16, 16).tril().to(q))
+
+
 def sized(x, w, n):
     return (x @ w).softmax(-1) * n, n + x.shape[0]
 
@@ -290,3 +302,27 @@ def test_users_kernels_are_not_for_the_cpu(kernels):
     (job, *_) = jobs(kernels)
     with pytest.raises(Refused, match="it starts the kernel add_kernel, which is for GPUs"):
         lower(Job(moved_graph(job.graph, {"cuda:0": "cpu"})), build.Options(isas=("scalar",)))
+
+
+@pytest.mark.slow
+def test_attention_is_by_the_operator_that_the_device_would_take(tmp_path):
+    path = tmp_path / "a.rec"
+    wanted = {}
+    with aotdyn.record(path):
+        for program, dtype, fits in (
+            (flash, torch.bfloat16, True), (flash, torch.float16, True),
+            (flash, torch.float32, False), (masked, torch.float16, False),
+        ):  # fmt: skip
+            compiled(program, Settings("eager"))(*heads(dtype))
+            wanted[program.__name__, str(dtype)[6:]] = fits
+    found = built("cuda:sm_90", jobs(path), tmp_path)
+    assert found.refusals == {}
+    for graph in read_recording(path).graphs.values():
+        by_mask = any(node.target == "tril" or "tril" in repr(node.target) for node in graph.nodes)
+        name = "masked" if by_mask else "flash"
+        text = found.artifacts[moved_graph(graph, TO_GPU).id].text
+        parts = [
+            part for part in ("flash_attention.default", "flash_attention_backward.default")
+            if f"_scaled_dot_product_{part}" in text
+        ]  # fmt: skip
+        assert len(parts) == 2 * wanted[name, graph.inputs[0].dtype], text

@@ -131,7 +131,7 @@ class Lowering:
 
     def run(self) -> Lowered:
         module = graph_module(self.graph, self.launch)
-        use_conditions(module)
+        self.prepare(module)
         _ask_for_floats(module, self.floats)
         self._check_effects(module)
         examples = [*self.fakes.inputs, *self._add_symbols(module)]
@@ -156,6 +156,10 @@ class Lowering:
             except TensorifyScalarRestartAnalysis as error:
                 raise _NeedsConstants("an operator takes a float as a constant only") from error
         return self._result()
+
+    def prepare(self, module: torch.fx.GraphModule) -> None:
+        """Operations that the way has others for are replaced."""
+        use_conditions(module)
 
     def launch(self, graph: torch.fx.Graph, name: str, *arguments: Any) -> torch.fx.Node:
         """The node for a launch of a user's kernel. Raises Refused."""

@@ -13,6 +13,8 @@ import torch
 from ...archive import Artifact
 from ...launch import ASSEMBLY, code_file
 from ...plan import plan_to_bytes
+from ...printer import sized
+from ...recording import counted
 from .. import Built, Job, Progress, Unavailable
 from ..cache import Cache
 from ..cpu.build import described
@@ -64,6 +66,8 @@ class GpuBuilder:
         for job in jobs:
             check_settings(job.graph.options, f"the program for graph {described(job.graph)}")
         built = Built()
+        sizes: list[int] = []
+        seconds: list[float] = []
         progress = progress or (lambda *_: None)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             pending = [(job, pool.submit(self._lower, job)) for job in jobs]
@@ -76,6 +80,8 @@ class GpuBuilder:
                         built.refusals[job.graph.id] = str(error)
                         continue
                     built.artifacts[job.graph.id] = self._artifact(lowered)
+                    sizes += [len(kernel.code) for kernel in lowered.kernels]
+                    seconds.append(lowered.seconds)
                     notes = [f"only where {condition}" for condition in lowered.conditions]
                     built.notes[job.graph.id] = notes
             except BaseException:
@@ -90,6 +96,7 @@ class GpuBuilder:
             built.remarks.append(
                 f"code for {self.architecture.target} was not run: its kernels were read back only"
             )
+            built.remarks.append(f"{self.architecture.target}: {_told(sizes, seconds)}")
         self.cache.trim()
         return built
 
@@ -117,4 +124,17 @@ class GpuBuilder:
         launches = tuple(kernel.launch for kernel in lowered.kernels)
         files["plan"] = plan_to_bytes(replace(lowered.plan, launches=launches))
         target = self.architecture.target
-        return Artifact(target, lowered.text, {}, files, {"way": WAY})
+        kernels = ", ".join(
+            f"{kernel.launch.symbol} {sized(len(kernel.code))}" for kernel in lowered.kernels
+        )
+        return Artifact(target, lowered.text, {}, files, {"way": WAY, "kernels": kernels})
+
+
+def _told(sizes: list[int], seconds: list[float]) -> str:
+    """The kernels' sizes and the time that graphs took, in words."""
+    text = f"{counted(len(seconds), 'graph')}, {sum(seconds) / len(seconds):.1f} s each"
+    if sizes:
+        mean = sized(sum(sizes) // len(sizes))
+        text += f"; {counted(len(sizes), 'kernel')} of {sized(min(sizes))} to {sized(max(sizes))}"
+        text += f", {mean} on average"
+    return text

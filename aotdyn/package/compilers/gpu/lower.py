@@ -15,6 +15,7 @@ from ..cpu.lower import lower_by
 from ..cpu.lower_python import PythonLowering, Wrapper, generate
 from ..cpu.refusal import Refused
 from .architectures import Architecture
+from .attention import use_flash_attention
 from .jobs import GpuLowered
 from .kernels import Compiled
 from .launches import Launches
@@ -55,6 +56,10 @@ class _GpuLowering(PythonLowering):
         self.kernels = kernels
         self.texts: list[str] = []
         self.launch = Launches(job.graph.kernels).add
+
+    def prepare(self, module: torch.fx.GraphModule) -> None:
+        super().prepare(module)
+        use_flash_attention(module)
 
     def settings(self) -> dict[str, Any]:
         return {

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import time
 import warnings
+from dataclasses import replace
 
 # Triton reads it when it is imported. File names and lines would be in the code, which would then
 # differ from machine to machine.
@@ -22,8 +24,10 @@ from .made_up import forget_environment
 def handle(data: bytes) -> bytes:
     """One job; a refusal is a result like any other."""
     job, target, options = job_from_bytes(data)
+    start = time.perf_counter()
     try:
-        return result_to_bytes(lower_gpu(job, architecture_of(target), options))
+        lowered = lower_gpu(job, architecture_of(target), options)
+        return result_to_bytes(replace(lowered, seconds=time.perf_counter() - start))
     except Refused as refused:
         return result_to_bytes(Refusal(str(refused)))
     finally:
