@@ -107,6 +107,8 @@ def varies(t, value: Any, source: Source) -> bool:
         seen: Any = frozenset(value)
     elif kind is tuple:
         seen = (tuple, len(value))
+    elif kind is types.BuiltinFunctionType and _method_of_c(value) is not None:
+        return False
     elif kind in _SINGLE and (kind is not int or abs(value) >= 2**62):
         seen = value
     else:
@@ -303,9 +305,32 @@ def _cell(t, value: types.CellType, source: Source) -> Variable:
 )  # fmt: skip
 def known_by_identity(t, value: Any, source: Source) -> Variable:
     if type(value) is types.BuiltinFunctionType and t.references_to(value) is None:
-        # A C method bound to an object: `[].append` stored in a variable.
-        return opaque(t, value, source)
+        return _bound_to_object(t, value, source)
     return Known(value, identity(t, value, source))
+
+
+def _bound_to_object(t, value: types.BuiltinFunctionType, source: Source) -> Variable:
+    """A method of C that is bound to an object: `[].append` stored in a variable."""
+    method = _method_of_c(value)
+    if method is None:
+        return opaque(t, value, source)
+    t.guard("TYPE", source, Import("types", "BuiltinFunctionType"))
+    t.guard("EQUALS", Attribute(source, "__name__"), value.__name__)
+    self_ = t.lazy(value.__self__, Attribute(source, "__self__"))
+    t.realize(self_)  # its type decides which method it is
+    return MethodVariable(self_, Known(method, Bound(t.references.to(method))), source)
+
+
+def _method_of_c(value: types.BuiltinFunctionType) -> types.MethodDescriptorType | None:
+    """The method, unbound; None for what is no method of a class of C, or of a tensor."""
+    kind = type(value.__self__)
+    if issubclass(kind, type | types.ModuleType | types.NoneType):
+        return None
+    if kind.__flags__ & 1 << 9 and kind not in TENSORS:
+        # What the class has under the name may be another one.
+        return None
+    found = getattr(kind, value.__name__, None)
+    return found if isinstance(found, types.MethodDescriptorType) else None
 
 
 def identity(t, value: Any, source: Source) -> Source:

@@ -4,11 +4,12 @@ import collections
 import functools
 import operator
 import types
+from collections import OrderedDict
 
 import torch
 
 import aotdyn
-from tests.record.programs import Programs
+from tests.record.programs import Programs, note
 
 program = Programs()
 
@@ -992,6 +993,60 @@ def p_arguments_that_builtins_refuse(x):
         except TypeError as error:
             told.append(str(error))
     return told, x
+
+
+# -- methods of C that are bound to objects ------------------------------------------------------
+
+LOGGED = [(torch.arange(3.0) + 1, []), (torch.arange(3.0) + 2, [])]
+
+
+@program(*LOGGED, breaks=2)
+def p_methods_wait_for_arguments(x, log):
+    out = []
+    for i in range(3):
+        out.append(note(log, i))
+    return x * len(out), out, log
+
+
+@program(*LOGGED, breaks=8)
+def p_methods_of_all_kinds_wait(x, log):
+    d, s, t, held = {"a": 1}, {1}, "-", OrderedDict(a=1)
+    d.update({"z": note(log, 1)})
+    s.add(note(log, 2))
+    text = t.join([str(note(log, 3))])
+    found = d.get(note(log, "z")), (1, 2, 3).index(note(log, 2)), held.pop(note(log, "a"))
+    y = x.clone()
+    y.add_(note(log, 2))
+    return y, x.sum(dim=note(log, 0)), d, s, text, found, held
+
+
+@program(*LOGGED, breaks=2)
+def p_methods_are_kept(x, log):
+    out = []
+    add, pop = out.append, out.pop
+    add(note(log, 1))
+    note(log, 2)
+    add(2)
+    return x, pop(0), out, add.__name__, add.__self__ is out
+
+
+class Twice(list):
+    def append(self, item):
+        super().append(item * 2)
+
+
+@program(*LOGGED, breaks=None)
+def p_methods_that_others_hide(x, log):
+    out = Twice()
+    add = super(Twice, out).append
+    out.append(note(log, 1))
+    add(5)
+    return x, out
+
+
+@program(*[(torch.ones(2), f) for f in ([].append, [1].append, {}.get, [].extend, set().add)])
+def p_methods_come_in(x, f):
+    return x + 1, f("ab"), f.__self__
 
 
 test_agrees = program.test()
