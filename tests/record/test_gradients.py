@@ -51,6 +51,14 @@ def p_argument_is_frozen(x):
     return x * 2
 
 
+@program((X.clone(),), (-X,), breaks=1)
+def p_argument_becomes_a_leaf_after_a_check(x):
+    if (x < 0).any():
+        raise ValueError("negative")
+    x.requires_grad_()
+    return x * 2
+
+
 @program((W,))
 def p_no_leaf_is_frozen(x):
     y = x * 2

@@ -117,6 +117,9 @@ def requires_grad_(t, self, requires_grad=None):
     if t.graph.is_nested:
         # A transform refuses it, and what runs again would do it again.
         raise GraphBreak("autograd", "Tensor.requires_grad_ in a function of the graph")
+    if self.source is not None and t.assumptions:
+        # It would stay so where the frame starts over and raises before.
+        raise GraphBreak("autograd", "Tensor.requires_grad_ after a check of a tensor")
     return t.graph.call(torch.Tensor.requires_grad_, [self, Constant(wanted)], {})
 
 
