@@ -40,7 +40,7 @@ if np is not None:
     WRAPPERS[np.ndarray] = _array
     for _kind in (np.ufunc, type(np.sum)):
         WRAPPERS[_kind] = known_by_identity
-    add_predicate(lambda value: isinstance(value, np.dtype | np.finfo | np.iinfo),
+    add_predicate(lambda value: issubclass(type(value), (np.dtype, np.finfo, np.iinfo)),
                   known_by_identity)  # fmt: skip
 
 # -- what arrays are asked for ------------------------------------------------------------
