@@ -64,6 +64,8 @@ def _functions() -> set[Any]:
 
 def numpy_parts(value: Any) -> tuple[str, tuple[Any, ...]] | None:
     """How an object that tells of a type of numbers is made; None for any other of NumPy."""
+    if np is None:
+        return None
     if isinstance(value, np.dtype) and value.type in SCALARS and value.isnative:
         return "call", (np.dtype, value.str)
     if isinstance(value, np.finfo | np.iinfo) and value.dtype.type in SCALARS:

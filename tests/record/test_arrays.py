@@ -5,6 +5,8 @@ changed by both, the graph breaks."""
 import copy
 import math
 import operator
+import subprocess
+import sys
 import warnings
 from itertools import islice, repeat
 from numbers import Integral
@@ -399,3 +401,18 @@ def test_what_python_has_shown_of_warnings_stays(recwarn):
 def test_scalars_by_their_bits(agree, value):
     run = agree(lambda x, s: (x + 1, s.dtype, s == s), (torch.ones(2), value))
     assert len(run.breaks) == 0
+
+
+def test_without_numpy():
+    program = """
+import sys
+sys.modules["numpy"] = None
+import torch, aotdyn
+
+def f(x):
+    return x + int("3") * {torch.float32: 2}[x.dtype], [1, 2][::-1], sys.version_info[:2]
+
+traced = aotdyn.compile(f, backend="eager", fullgraph=True)
+assert str(traced(torch.ones(2))) == str(f(torch.ones(2)))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
