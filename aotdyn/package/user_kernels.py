@@ -7,6 +7,7 @@ one in `fn`, down to the Python function.
 
 import dis
 import hashlib
+import sys
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -38,6 +39,17 @@ def is_host_function(value: Any) -> bool:
     return _is_of(value, "ConstexprFunction")
 
 
+def is_dtype(value: Any) -> bool:
+    """Whether an object is one of Triton's types, such as `triton.language.float32`."""
+    return type(value).__name__ == "dtype" and type(value).__module__.startswith("triton.language")
+
+
+def dtype_name(value: Any) -> str:
+    """What one of Triton's types is called in `triton.language`; "" for a type without a name."""
+    names = vars(sys.modules["triton.language"]).items()
+    return next((name for name, each in names if each is value), "")
+
+
 def _is_of(value: Any, name: str) -> bool:
     return any(
         base.__name__ == name and base.__module__.startswith(_HOME) for base in type(value).__mro__
@@ -57,10 +69,10 @@ def function_of(kernel: Any) -> FunctionType:
     return innermost.fn
 
 
-def start(kernel: Any, grid: tuple[int, ...], args: tuple, named: dict[str, Any]) -> None:
+def start(kernel: Any, grid: Any, args: tuple, named: dict[str, Any]) -> None:
     """Starts a kernel, past the layers that choose: what they choose is in `named`."""
     *_, innermost = layers(kernel)
-    innermost[tuple(grid)](*args, **named)
+    innermost[grid](*args, **named)
 
 
 def launcher(kernel: Any, grid: Any) -> Any:

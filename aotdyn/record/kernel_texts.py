@@ -9,7 +9,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ..package.reference import Import
-from ..package.user_kernels import UserKernel, function_of, is_kernel
+from ..package.user_kernels import UserKernel, dtype_name, function_of, is_dtype, is_kernel
 from .references import importable
 from .signals import GraphBreak
 
@@ -62,18 +62,12 @@ def _assignment(name: str, value: Any) -> str:
         return f"{name} = {value!r}"
     if type(value).__name__ == "constexpr":
         return f"{name} = triton.language.constexpr({value.value!r})"
-    if type(value).__name__ == "dtype":
-        return f"{name} = triton.language.{_name_of_dtype(value)}"
+    if is_dtype(value):
+        return f"{name} = triton.language.{dtype_name(value)}"
     reference = importable(value)
     if reference is None or not reference.module.startswith("triton"):
         raise GraphBreak("unknown_type", f"a kernel refers to {name}")
     return f"from {reference.module} import {reference.qualname} as {name}"
-
-
-def _name_of_dtype(value: Any) -> str:
-    import triton.language as tl  # there are dtypes of Triton, so it is there
-
-    return next(name for name, each in vars(tl).items() if each is value)
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef:

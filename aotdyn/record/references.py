@@ -24,7 +24,14 @@ from ..package.frozen import frozen
 from ..package.reference import Import, Literal, Live, Made, Reference
 from ..package.resolve import resolve_import
 from ..package.source import Attribute, Bound, Item, Source
-from ..package.user_kernels import function_of, is_host_function, is_kernel, kernel_hash
+from ..package.user_kernels import (
+    dtype_name,
+    function_of,
+    is_dtype,
+    is_host_function,
+    is_kernel,
+    kernel_hash,
+)
 from ..package.variant import code_hash
 from .array_functions import numpy_parts
 from .polyfills import is_polyfill
@@ -113,6 +120,8 @@ def importable(value: Any) -> Import | None:
     if is_kernel(value) or is_host_function(value):
         function = function_of(value)
         return _checked(Import(function.__module__, function.__qualname__), value)
+    if is_dtype(value):
+        return _checked(Import("triton.language", dtype_name(value)), value)
     return _at_home(value) or _part_of_torch(value) or _enum_member(value)
 
 

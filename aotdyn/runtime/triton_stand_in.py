@@ -132,7 +132,8 @@ class _Module(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _Anything()
+        found = self.__dict__[name] = _Anything()  # the same each time: guards compare it
+        return found
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -58,6 +58,12 @@ with triton.knobs.runtime.scope():
         tl.store(out_ptr + row * stride + offsets, x, mask=mask)
 
     @triton.jit
+    def cast_kernel(x_ptr, out_ptr, n, TYPE: tl.constexpr, BLOCK: tl.constexpr):
+        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        mask = offsets < n
+        tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask).to(TYPE), mask=mask)
+
+    @triton.jit
     def increment_kernel(x_ptr, n, BLOCK: tl.constexpr):
         offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         mask = offsets < n
@@ -96,6 +102,12 @@ def scaled_rows(x, factor):
     return out
 
 
+def cast(x):
+    out = torch.empty_like(x)
+    cast_kernel[(2,)](x, out, x.numel(), tl.int32, BLOCK=16)
+    return out
+
+
 def in_place(x):
     y = x * 2
     for _ in range(2):
@@ -124,6 +136,17 @@ class Doubled(torch.autograd.Function):
         return out
 
 
+def with_a_list(x):
+    y = x * 1
+    increment_kernel[[1]](y, y.numel(), BLOCK=64)  # refused by the interpreter only
+    return y
+
+
+def without_an_argument(x):
+    increment_kernel[(1,)](x, BLOCK=64)
+    return x
+
+
 def differentiated(x):
     return (Doubled.apply(x) * x).sum()
 
@@ -144,6 +167,7 @@ WHOLE = {
     "tuned": (tuned, (R(20),)),
     "rows": (rows, (R(3, 10),)),
     "odd_rows": (rows, (R(2, 7),)),
+    "cast": (cast, (R(20) * 4,)),
     "in_place": (in_place, (R(12),)),
     "on_a_view": (on_a_view, (R(12),)),
 }
@@ -174,6 +198,11 @@ def test_what_is_kept_over_a_break(agree):
     """A launcher that is there before the frame goes on is a function of Triton."""
     run = agree(kept, (R(40), R(40)))
     assert [each.reason for each in run.breaks] == ["builtin_call", "foreign_call"]
+
+
+@pytest.mark.parametrize("function", [with_a_list, without_an_argument])
+def test_launches_that_raise(agree, function):
+    agree(function, (R(20),))
 
 
 def test_gradients(agree):

@@ -10,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ...package.user_kernels import (
     function_of,
+    is_dtype,
     is_host_function,
     is_kernel,
     launcher,
@@ -27,13 +28,14 @@ from ..variables import (
     DictVariable,
     HostFunctionVariable,
     KernelVariable,
+    Known,
     Symbolic,
     TensorVariable,
     TupleVariable,
     Variable,
 )
 from ..variables.library import BuiltVariable
-from ..wrap import add_first_predicate, identity
+from ..wrap import add_first_predicate, identity, known_by_identity
 from .table import calls, rule
 
 
@@ -51,6 +53,7 @@ def _wrap_host_function(t, value: Any, source) -> Variable:
 
 add_first_predicate(is_kernel, _wrap_kernel)
 add_first_predicate(is_host_function, _wrap_host_function)
+add_first_predicate(is_dtype, known_by_identity)
 
 
 @calls(HostFunctionVariable)
@@ -90,7 +93,10 @@ def start_kernel(t, kernel: KernelVariable, grid, args, kwargs) -> Variable:
     defaults = {
         name: Constant(p.default) for name, p in parameters.items() if p.default is not p.empty
     }
-    sizes = _grid(t, t.realize(grid), {**defaults, **bound, **named})
+    grid = _evaluated(t, t.realize(grid), {**defaults, **bound, **named})
+    sizes = [t.realize(size) for size in iterate(t, grid)]
+    if not 1 <= len(sizes) <= 3 or not all(each.type is int for each in sizes):
+        raise GraphBreak("bad_arguments", "the grid of a kernel")
     reference = t.graph.argument(kernel)
     t.graph.kernels.setdefault(reference, kernel_text(kernel.value, reference))
     t.graph.add(
@@ -98,7 +104,7 @@ def start_kernel(t, kernel: KernelVariable, grid, args, kwargs) -> Variable:
         t.references.to(start),
         (
             reference,
-            tuple(map(t.graph.argument, sizes)),
+            (list if grid.type is list else tuple)(map(t.graph.argument, sizes)),
             tuple(map(t.graph.argument, given)),
             {name: t.graph.argument(value) for name, value in named.items()},
         ),
@@ -117,6 +123,8 @@ def _passed(t, value: Variable) -> Variable:
     if isinstance(value, TensorVariable | Symbolic) or (
         isinstance(value, Constant) and isinstance(value.value, _PLAIN)
     ):
+        return value
+    if isinstance(value, Known) and is_dtype(value.value):
         return value
     raise GraphBreak("unknown_type", f"a kernel is given {value.describe()}")
 
@@ -171,14 +179,12 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, torch.SymInt) else value
 
 
-def _grid(t, grid: Variable, meta: dict[str, Variable]) -> list[Variable]:
-    if not isinstance(grid, TupleVariable) and grid.type is not list:
-        known = DictVariable({name: (Constant(name), value) for name, value in meta.items()})
-        grid = t.realize(call(t, grid, [t.new(known)]))
-    sizes = [t.realize(size) for size in iterate(t, grid)]
-    if not 1 <= len(sizes) <= 3 or not all(each.type is int for each in sizes):
-        raise GraphBreak("bad_arguments", "the grid of a kernel")
-    return sizes
+def _evaluated(t, grid: Variable, meta: dict[str, Variable]) -> Variable:
+    """The grid itself, or what it gives for the arguments."""
+    if isinstance(grid, TupleVariable) or grid.type is list:
+        return grid
+    known = DictVariable({name: (Constant(name), value) for name, value in meta.items()})
+    return t.realize(call(t, grid, [t.new(known)]))
 
 
 def _written(t, fake: FakeTensor) -> None:

@@ -279,7 +279,7 @@ def test_the_runtime_starts_the_kernels(recording, tmp_path, monkeypatch, mock_d
 @pytest.mark.slow
 def test_users_kernels_compute_what_eager_computes(kernels):
     answers = interpreted(kernels)
-    assert len(answers) == 8
+    assert len(answers) == 9
     assert {id: answer for id, answer in answers.items() if answer} == {}
 
 
