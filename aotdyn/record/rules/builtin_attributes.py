@@ -200,7 +200,7 @@ def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
             no_attribute(t, self, key, str(error))
     if _is_fact(value, key):
         return t.wrap_result(getattr(value, key))
-    if isinstance(value, type) and getattr(value, key) == type.__subclasses__.__get__(value):
+    if key == "__subclasses__" and getattr(value, key) == type.__subclasses__.__get__(value):
         return MethodVariable(self, Known(type.__subclasses__, Bound(_SUBCLASSES)))
     # What a metaclass of C tells is the class' own, also where it is a metaclass itself.
     of_meta = isinstance(static_lookup(type(value), key)[0], C_MEMBERS)
