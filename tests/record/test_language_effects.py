@@ -83,13 +83,13 @@ def p_pdata2(m, x):
     return m.l.weight.sum()
 
 
-@program((MM, X.clone()), graphs=0, breaks=1)
+@program((MM, X.clone()), graphs=0)
 def p_zerograd(m, x):
     m.zero_grad()
     return [p.grad for p in m.parameters()], m.training, m.eval() is m, m.training
 
 
-@program((MM, X.clone()), graphs=0, breaks=3)
+@program((MM, X.clone()), graphs=1)
 def p_train(m, x):
     m.train()
     m.requires_grad_(False)
