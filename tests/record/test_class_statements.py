@@ -2,12 +2,14 @@
 
 import abc
 import collections
+import collections.abc
 import dataclasses
 import enum
 import functools
 import gc
 import typing
 
+import pytest
 import torch
 
 import aotdyn
@@ -1228,3 +1230,30 @@ def p_typing_stands_before_a_class_that_is_told_of_others(x):
 
 
 test_agrees = program.test()
+
+
+def refuse_others(cls, above):
+    if not issubclass(cls, above):
+        raise LookupError(f"{cls!r} {above!r}")
+
+
+def registers_after_a_sequence(x):
+    class Items(collections.abc.MutableSequence):
+        pass
+
+    refuse_others(Items, typing.MutableSequence)
+
+    class Table(collections.abc.Mapping):
+        pass
+
+    class Registered:
+        pass
+
+    Table.register(Registered)
+    refuse_others(Registered, typing.Mapping)
+    return x + 1
+
+
+@pytest.mark.xfail(strict=True, reason="a class registered with a class of the frame is not found")
+def test_a_class_is_registered_after_another_one_was_asked(agree):
+    agree(registers_after_a_sequence, (torch.ones(3),), breaks=None)
