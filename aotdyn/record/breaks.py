@@ -21,6 +21,7 @@ from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
 from .lifetimes import frame_ends, has_end
+from .references import importable
 from .signals import GraphBreak, SkipFrame
 from .variables import (
     Constant,
@@ -226,7 +227,7 @@ class Ending:
             name for name, value in values.items()
             if name not in live
             and not (given and isinstance(value.source, Local))
-            and has_end(self.t, value)
+            and (_is_frames_class(value) or has_end(self.t, value))
         }  # fmt: skip
 
     @property
@@ -254,6 +255,14 @@ def _kind(variable: Variable) -> type:
     if isinstance(variable, Lazy | Opaque):
         return type(variable.value)
     return variable.type if isinstance(variable, ObjectVariable | MadeReference) else object
+
+
+def _is_frames_class(variable: Variable) -> bool:
+    """Whether a value is a class that nothing but frames may hold. Its bases tell of it, and ask
+    it which classes are registered with it, for as long as it is there."""
+    known = variable.known or variable if isinstance(variable, Lazy) else variable
+    value = known.value if isinstance(known, Known | Lazy) else None
+    return issubclass(type(value), type) and importable(value) is None
 
 
 def _refers_weakly(variable: Variable) -> bool:

@@ -9,7 +9,6 @@ import functools
 import gc
 import typing
 
-import pytest
 import torch
 
 import aotdyn
@@ -1229,15 +1228,13 @@ def p_typing_stands_before_a_class_that_is_told_of_others(x):
         return list(Noting.seen), error.args, Plain.__mro__[1:], Given.__parameters__, x
 
 
-test_agrees = program.test()
-
-
 def refuse_others(cls, above):
     if not issubclass(cls, above):
         raise LookupError(f"{cls!r} {above!r}")
 
 
-def registers_after_a_sequence(x):
+@program(breaks=None)
+def p_registers_after_a_sequence(x):
     class Items(collections.abc.MutableSequence):
         pass
 
@@ -1254,6 +1251,4 @@ def registers_after_a_sequence(x):
     return x + 1
 
 
-@pytest.mark.xfail(strict=True, reason="a class registered with a class of the frame is not found")
-def test_a_class_is_registered_after_another_one_was_asked(agree):
-    agree(registers_after_a_sequence, (torch.ones(3),), breaks=None)
+test_agrees = program.test()
