@@ -679,4 +679,17 @@ def p_method_cmp_none(x):
     )
 
 
+@program()
+def p_deques_ask_for_whole_numbers(x):
+    told, items = [], collections.deque([1, 2, 3])
+    rotate, insert = items.rotate, items.insert
+    for call in (lambda: rotate("x"), lambda: rotate(1.0), lambda: insert("a", 1)):
+        try:
+            call()
+        except TypeError as error:
+            told.append(str(error))
+    items.rotate(True)
+    return told, list(items), x
+
+
 test_agrees = program.test()

@@ -177,7 +177,7 @@ def reverse(t, self):
 
 @rule(deque.rotate, DequeVariable)
 def rotate(t, self, steps=None):
-    count = 1 if steps is None else t.constant(steps)
+    count = 1 if steps is None else t.constant(apply(t, operator.index, [steps]))
     if self.items:
         count %= len(self.items)
         _set(t, self, [*self.items[len(self.items) - count :],
@@ -190,7 +190,7 @@ def insert(t, self, index, item):
     if self.maxlen is not None and len(self.items) >= self.maxlen:
         t.raise_exception(IndexError, "deque already at its maximum size")
     items = list(self.items)
-    items.insert(t.constant(index), item)
+    items.insert(t.constant(apply(t, operator.index, [index])), item)
     return _set(t, self, items)
 
 
