@@ -236,6 +236,20 @@ def p_tensors_of_arrays(x):
     return x + stacked, one, two, torch.zeros(*np.array([2, 3])), torch.tensor(np.eye(2).T)
 
 
+MASK = np.array([True, False, True])
+
+
+@program(*[(torch.ones(n, 3), [4]) for n in (3, 5, 3, 2)], breaks=None)
+def p_masks_of_other_sizes(x, log):
+    try:
+        x[..., MASK] = 5
+        x[None, MASK[:2], MASK] += 1
+        log.append(x[MASK])
+    except IndexError as error:
+        log.append(str(error))
+    return x, log
+
+
 @program(*TWICE)
 def p_tensors_indexed_by_arrays(x):
     at, mask = np.array([0, 2]), np.array([True, False, True])

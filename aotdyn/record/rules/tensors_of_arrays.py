@@ -137,6 +137,7 @@ def _with_tensors(t, operation, self: Variable, index: Variable, *value: Variabl
     parts = [t.realize(part) for part in (index.items if several else [index])]
     if not any(isinstance(part, ArrayVariable) for part in parts):
         return NotImplemented
+    _require_fit(t, self, parts)
     found = [index for part in parts for index in _indices(t, part)]
     several = several or len(found) > 1
     return apply(t, operation, [self, TupleVariable(found) if several else found[0], *value])
@@ -147,7 +148,42 @@ def _indices(t, part: Variable) -> list[Variable]:
     dimension."""
     if not isinstance(part, ArrayVariable):
         return [part]
-    held = part.live if part.value is None else part.value
-    if held.dtype != bool or not held.ndim:
+    if _mask_shape(part) is None:
         return [tensor_of_array(t, part)]
     return [_filled(t, places.copy()) for places in t.arrays.look(t, part).nonzero()]
+
+
+def _mask_shape(part: Variable) -> tuple[int, ...] | None:
+    """The shape of an index that is a mask; None for others."""
+    if isinstance(part, TensorVariable):
+        return tuple(part.fake.shape) if part.fake.dtype is torch.bool else None
+    if not isinstance(part, ArrayVariable):
+        return None
+    held = part.live if part.value is None else part.value
+    return held.shape if held.dtype == bool and held.ndim else None
+
+
+def _require_fit(t, self: TensorVariable, parts: list[Variable]) -> None:
+    """The masks have the sizes of the dimensions that they cover. Raises GraphBreak where they do
+    not: the places that they mark might all be there."""
+    sizes = self.fake.shape
+    dim = 0
+    for place, part in enumerate(parts):
+        if isinstance(part, Constant) and part.value is Ellipsis:
+            dim = len(sizes) - sum(map(_covered, parts[place + 1 :]))
+            continue
+        shape = _mask_shape(part)
+        if isinstance(part, ArrayVariable) and shape is not None:
+            with t.shapes.at(t.here):
+                fits = all(a == b for a, b in zip(sizes[dim:], shape))
+            if not fits or dim + len(shape) > len(sizes):
+                raise GraphBreak("data_dependent", "a mask of another size")
+        dim += _covered(part)
+
+
+def _covered(part: Variable) -> int:
+    """How many dimensions an index covers."""
+    if isinstance(part, Constant) and (part.value is None or type(part.value) is bool):
+        return 0
+    shape = _mask_shape(part)
+    return 1 if shape is None else len(shape)
