@@ -86,7 +86,14 @@ class Outcome:
     help="Leave the recordings, the package and the results in this folder.",
 )
 @click.option("--no-compile", is_flag=True, help="Do not time torch.compile, which takes a minute.")
-def command(epochs: int, keep: Path | None, no_compile: bool) -> None:
+@click.option(
+    "--runs",
+    default=5,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many processes are timed, for their median.",
+)
+def command(epochs: int, keep: Path | None, no_compile: bool, runs: int) -> None:
     """Record, pack and serve the bundled example, and compare it with eager and torch.compile.
 
     A small convolutional network learns scikit-learn's handwritten digits. Ends with exit code 1
@@ -101,7 +108,7 @@ def command(epochs: int, keep: Path | None, no_compile: bool) -> None:
         package = make_package(stage, epochs)
         check_package(stage, package, epochs)
         click.echo("\nTiming first results ...")
-        click.echo(first_results(stage, package, with_compile=not no_compile))
+        click.echo(first_results(stage, package, runs, with_compile=not no_compile))
         if keep:
             click.echo(f"\n{package.name} and what it was made of are in {keep}")
 
@@ -192,19 +199,20 @@ def serve_arguments(stage: Stage, name: str) -> list[str]:
     return ["--weights", weights, "--predictions", logits]
 
 
-def first_results(stage: Stage, package: Path, with_compile: bool) -> str:
+def first_results(stage: Stage, package: Path, runs: int, with_compile: bool) -> str:
     """The table of times from the start of a process to its first result."""
     cache = {"TORCHINDUCTOR_CACHE_DIR": stage.path("inductor-cache")}
-    rows = [("eager", median(stage, 5, "eager"))]
+    rows = [("eager", median(stage, runs, "eager"))]
     problem = ""
     if with_compile:
         try:
             # The first run fills the cache that the others find warm.
             rows.append(("torch.compile, cold cache", median(stage, 1, "compile", **cache)))
-            rows.append(("torch.compile, warm cache", median(stage, 3, "compile", **cache)))
+            warm = median(stage, min(runs, 3), "compile", **cache)
+            rows.append(("torch.compile, warm cache", warm))
         except Failure as failure:  # no C++ compiler, as a rule
             problem = f"\n\ntorch.compile did not run here: {failure.message.splitlines()[-1]}"
-    rows.append(("aotdyn package, target eager", median(stage, 5, "package", str(package))))
+    rows.append(("aotdyn package, target eager", median(stage, runs, "package", str(package))))
 
     title = "First result of the network, batch of 64"
     lines = [f"{title:<42}{'seconds':>10}{'over import torch':>20}"]

@@ -11,7 +11,7 @@ from aotdyn.cli import Failure, demo, main
 
 
 def test_demo(tmp_path, aotdyn):
-    done = aotdyn("demo", "--no-compile", "--epochs", "2", "--keep", "kept")
+    done = aotdyn("demo", "--no-compile", "--runs", "1", "--epochs", "2", "--keep", "kept")
     assert done.returncode == 0, done.stderr
     assert "46 losses, each equal to eager's" in done.stdout
     assert "360 rows of logits, each equal to eager's" in done.stdout

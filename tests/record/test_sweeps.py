@@ -23,7 +23,7 @@ from tests.record.programs import Programs
 SIZES = (7, 8, 3, 0, 1, 2, 9, 64, 65)
 FEW_SIZES = (7, 8, 0, 1, 3)
 # Of a table, in the quick part.
-SAMPLE = 3
+SAMPLE = 2
 # In general, for none, for one, and for the length that programs have of their own: tensors of
 # three that they make.
 VARIANTS = 4
