@@ -10,7 +10,7 @@ from .body import BodyWriter
 from .bytecode import Instruction
 from .failures import is_caught
 from .frame import Frame
-from .hazards import can_copy, recorded_by_autograd, storage_of
+from .hazards import can_undo, storage_of
 from .operation import apply
 from .signals import GraphBreak
 from .variables import Constant, TensorVariable, Variable
@@ -74,7 +74,7 @@ def write_assumptions(t, writer: BodyWriter) -> None:
     hazards = t.shapes.hazards
     hazards.raises_late |= hazards.draws or bool(hazards.changed)
     changed = [v for v in t.tensors if storage_of(v.fake) in hazards.changed]
-    lasting = any(map(recorded_by_autograd, changed)) or not can_copy(changed)
+    lasting = not can_undo(changed)
     for each in t.assumptions:
         if lasting or storage_of(each.condition.fake) in hazards.changed:
             error = GraphBreak("tensor_branch", each.condition.describe(), each.step)

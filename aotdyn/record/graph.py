@@ -27,7 +27,7 @@ from ..package.state import process_state, without_attention
 from ..package.user_kernels import UserKernel
 from .failures import is_answered, is_caught, raised_by
 from .graph_ops import method_name
-from .hazards import can_copy, recorded_by_autograd, storage_of
+from .hazards import can_undo, storage_of
 from .nested import Scope
 from .signals import GraphBreak, NotConstant, Raised
 from .variables import (
@@ -230,7 +230,7 @@ class GraphBuilder:
             return
         changed = [variable for variable in self.t.tensors
                    if variable.node in self.inputs and storage_of(variable.fake) in hazards.changed]
-        if any(map(recorded_by_autograd, changed)) or not can_copy(changed):
+        if not can_undo(changed):
             raise GraphBreak("late_failure", ", ".join(v.describe() for v in changed))
         hazards.undone |= hazards.changed
 

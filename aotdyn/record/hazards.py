@@ -90,6 +90,11 @@ def recorded_by_autograd(variable) -> bool:
     return variable.fake.grad_fn is not None
 
 
+def can_undo(variables: list) -> bool:
+    """Whether the changes of tensors that came in can be undone, all of them."""
+    return not any(map(recorded_by_autograd, variables)) and can_copy(variables)
+
+
 def storage_of(tensor: torch.Tensor) -> int:
     """What tells whether two fakes share memory."""
     return tensor.untyped_storage()._cdata
