@@ -5,11 +5,11 @@ side effects written back, then how the frame goes on. How a kind of value is re
 import re
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..package.reference import GraphOf, Import, Literal, Reference, Runtime, int_text
-from ..package.source import Bound, Local, Source
+from ..package.source import Bound, FromArray, Local, Source
 from .graph import source_name
 from .members import C_MEMBERS, MISSING, lookup, takes_stores
 from .naming import Names
@@ -55,6 +55,8 @@ class BodyWriter:
         self._known: dict[int, str] = {}
         self._loaded: dict[Source, str] = {}
         self._building: set[int] = set()
+        # Tensors that are made of what came in: name -> source.
+        self._made: dict[str, Source] = {}
         # What must be so after the graph.
         self._required: list[str] = []
         # Cells that have been made, and what they are to hold.
@@ -91,9 +93,13 @@ class BodyWriter:
         if isinstance(source, Local | Bound):
             return source.text(self.name_of)
         found = self._loaded.get(source)
-        if found is None:
+        if found is None and isinstance(source, FromArray):
+            found = self.names.fresh(source_name(source))
+            self._made[found] = source
+            self.held.append(found)
+        elif found is None:
             found = self.bind(source_name(source), source.text(self.name_of))
-            self._loaded[source] = found
+        self._loaded[source] = found
         return found
 
     def _rebuild(self, variable: Variable) -> str:
@@ -174,9 +180,9 @@ class BodyWriter:
 
     # -- the whole -----------------------------------------------------------------------------
 
-    def write(self, graph_id: str | None, restart: Restart) -> str:
-        """The text of `def body(inputs, <params>)`."""
-        lines = list(self.lines)
+    def write(self, graph_id: str | None, inputs: list[Source], restart: Restart) -> str:
+        """The text of `def body(inputs, <params>)`. inputs: those of the graph."""
+        lines = [*self._loads_of_made(inputs), *self.lines]
         if graph_id is not None:
             graph = self.ref(GraphOf(graph_id))
             targets = "".join(f"{self._output_names[node]}, " for node in self.outputs)
@@ -187,6 +193,14 @@ class BodyWriter:
             lines[:0] = self._repeating(call, restart)
         text = "\n".join(f"    {line}" for line in lines or ["pass"])
         return f"def body({', '.join(('inputs', *self.params))}):\n{text}\n"
+
+    def _loads_of_made(self, inputs: list[Source]) -> Iterator[str]:
+        """Lines for the tensors that `check` has made: the graph may have changed what they are,
+        and not only what they hold."""
+        for name, source in self._made.items():
+            given = source in inputs
+            text = f"inputs[{inputs.index(source)}]" if given else source.text(self.name_of)
+            yield f"{name} = {text}"
 
     def _repeating(self, call: str, restart: Restart) -> list[str]:
         """The call of the graph; the frame starts over as plain Python where it raises, so that

@@ -422,7 +422,8 @@ def _finish(t: Tracer, found: Found) -> Traced:
     graph = t.graph.finish(found.body.outputs, found.grad, found.state)
     inputs = [] if graph is None else [t.graph.input_source(i.name) for i in graph.inputs]
     guards = _all_guards(t, found)
-    body = found.body.write(graph.id if graph is not None else None, _restart(t, graph))
+    graph_id = graph.id if graph is not None else None
+    body = found.body.write(graph_id, inputs, _restart(t, graph))
     guards, inputs = by_their_facts(
         guards, inputs, t.references.live, found.names.references.values()
     )
@@ -435,7 +436,7 @@ def _finish(t: Tracer, found: Found) -> Traced:
         body=body,
         names=references,
         guards=tuple(guards),
-        graph=graph.id if graph is not None else None,
+        graph=graph_id,
         codes=(*t.references.codes.items(), *t.references.kernels.items()),
         breaks=found.breaks,
         file=request.code.co_filename,

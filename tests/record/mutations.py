@@ -22,6 +22,7 @@ from torch import nn
 import aotdyn
 from aotdyn.record import unchanged
 from aotdyn.runtime.compiled import compiled
+from aotdyn.runtime.explain import short
 from aotdyn.runtime.settings import Settings
 from tests.conftest import Outcome, assert_agree, assert_same, perform
 
@@ -168,12 +169,12 @@ def _places_in_class(path: str, cls: type) -> Iterator[Place]:
 
 
 def _is_of_tests(cls: type) -> bool:
-    return cls.__module__.startswith("tests.")
+    return str(cls.__module__).startswith("tests.")
 
 
 def _item(path: str, holder: Any, key: Any, removable: bool = False) -> Place:
     return Place(
-        f"{path}[{key!r}]", lambda: holder[key], lambda value: holder.__setitem__(key, value),
+        f"{path}[{short(key)}]", lambda: holder[key], lambda value: holder.__setitem__(key, value),
         holder if removable else None, key,
     )  # fmt: skip
 

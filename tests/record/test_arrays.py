@@ -309,6 +309,13 @@ def p_changed_through_a_tensor(x, a):
     return shared, before, a[0], a
 
 
+@program(*array_calls(), (torch.ones(3, requires_grad=True), np.arange(3.0)))
+def p_changed_with_a_history(x, a):
+    shared = torch.from_numpy(a)
+    shared.add_(x)
+    return shared, shared.requires_grad, shared * 2
+
+
 @program(*array_calls(), breaks=1)
 def p_two_tensors_of_one(x, a):
     one, other = torch.from_numpy(a), torch.from_numpy(a)

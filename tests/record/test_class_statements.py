@@ -1143,6 +1143,32 @@ def p_named_tuples_that_are_refused(x):
     return told, collections.namedtuple("P", "a def a", rename=True)._fields, x
 
 
+class Without(type):
+    __new__ = None
+
+
+class WithoutInit(type):
+    __init__ = None
+
+
+class NewOfClass(type):
+    @classmethod
+    def __new__(other, meta, *args):
+        return super().__new__(meta, *args)
+
+
+@program(*((torch.ones(3), meta) for meta in (Without, WithoutInit, NewOfClass)), breaks=None)
+def p_metaclasses_whose_methods_are_no_functions(x, meta):
+    try:
+
+        class Made(metaclass=meta):
+            pass
+
+    except TypeError as error:
+        return str(error), x
+    return type(Made), Made.__name__, x
+
+
 class Losing(type):
     def __new__(meta, name, bases, namespace):
         namespace.pop("__classcell__", None)

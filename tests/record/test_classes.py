@@ -1325,6 +1325,16 @@ def p_descriptors_of_the_own_dictionary_over_a_break(x, checked):
     return x, vars(checked), vars(other), checked.size, other.name, checked.twice, twice
 
 
+@program(*((torch.ones(2), Checked(1), key) for key in (None, 1, (1, 2), "a b")), breaks=None)
+def p_own_dictionaries_with_other_keys_than_names(x, checked, key):
+    made = Checked(2)
+    vars(made)[key] = vars(checked)[key] = 3
+    found = vars(made)[key], key in vars(made), vars(checked).get(key), dict(vars(made))
+    del vars(made)[key]
+    vars(made).update({key: 4})
+    return found, list(vars(made).items()), list(vars(checked).items()), x
+
+
 test_agrees = program.test()
 
 

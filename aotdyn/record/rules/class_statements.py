@@ -100,7 +100,10 @@ def _metaclass(t, meta: Any, bases: tuple) -> type:
     if found in _METACLASSES:
         return found
     of_program = found.__flags__ & 1 << 9 and not is_from(found, "torch")
-    understood = all(static_lookup(found, name)[1] is type for name in _OF_TYPE)
+    traced = [name for name in ("__new__", "__init__")
+              if isinstance(getattr(found, name), types.FunctionType)]  # fmt: skip
+    names = {*_OF_TYPE, "__new__", "__init__"}.difference(traced)
+    understood = all(static_lookup(found, name)[1] is type for name in names)
     if not of_program or not understood or type(found).__call__ is not type.__call__:
         _refuse(f"a class of the metaclass {found.__qualname__}")
     t.classes.lookup(found, "__prepare__")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..attributes import delete_own, own_attribute, own_dict_of, own_dict_source, set_own
 from ..keys import key_of
 from ..operation import apply
-from ..signals import Raised
+from ..signals import GraphBreak, Raised
 from ..variables import (
     DELETED,
     Constant,
@@ -75,7 +75,10 @@ def contains(t, self, key):
 
 @rule((operator.setitem, dict.__setitem__), InstanceDict)
 def setitem(t, self, key, value):
-    set_own(t, self.owner, t.constant(key), value)
+    name = t.constant(key)
+    if type(name) is not str:
+        raise GraphBreak("unknown_operation", f"an attribute whose name is a {type(name).__name__}")
+    set_own(t, self.owner, name, value)
     return NONE
 
 
