@@ -44,7 +44,7 @@ class Effects:
         # Calls that are made for their effect alone: the name of a function of the runtime, and
         # what it gets, in order.
         self.calls: list[tuple[str, tuple[Variable | Reference | Source, ...]]] = []
-        # The handles of hooks on tensors that came in, in order.
+        # The handles of hooks on tensors and modules that came in, in order.
         self.hooks: list[Any] = []
         # Objects that are a cache's in the program: it may give them again.
         self.kept: dict[int, Variable] = {}

@@ -70,6 +70,7 @@ from .rules import (
     mapping_objects,
     mappings,
     messages,
+    module_hooks,
     modules,
     patterns,
     proxies,
@@ -108,9 +109,9 @@ RULE_MODULES = (
     context_variables, copying, deques, distributions, enums, exception_groups, exceptions,
     function_objects, functions, generics, gradients, hashing, higher_order, holders, hooks,
     identities, inspection, instance_dicts, iterators, late_texts, library, live_iterators,
-    mapping_objects, mappings, messages, modules, patterns, proxies, rebuild, sequence_objects,
-    sequences, simple_objects, steps, symbolic, tensors, tensors_of_arrays, texts, torch_state,
-    transforms, user_kernels, value_objects, waiting_generators,
+    mapping_objects, mappings, messages, module_hooks, modules, patterns, proxies, rebuild,
+    sequence_objects, sequences, simple_objects, steps, symbolic, tensors, tensors_of_arrays, texts,
+    torch_state, transforms, user_kernels, value_objects, waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

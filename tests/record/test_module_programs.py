@@ -218,7 +218,66 @@ def hooked_for_a_call(module, x):
 def test_a_hook_for_one_call(agree):
     """Handles are numbered through the process: the numbers of one call must not be guarded."""
     calls = [(nn.Linear(3, 3), torch.ones(3)) for _ in range(4)]
-    agree(hooked_for_a_call, *calls, variants=3)
+    agree(hooked_for_a_call, *calls, variants=1)
+
+
+def hooks_in_order(module, x):
+    told = []
+    last = module.register_forward_hook(lambda m, args, out: told.append("last"))
+    first = module.register_forward_hook(lambda m, args, out: out * 2, prepend=True)
+    named = module.register_forward_pre_hook(
+        lambda m, args, kwargs: told.append(sorted(kwargs)), with_kwargs=True
+    )
+    y = module(x)
+    held = len(module._forward_hooks), last.id in module._forward_hooks
+    for handle in (last, first, named, named):
+        handle.remove()
+    return y, module(x), told, held, len(module._forward_hooks)
+
+
+def hook_within_with(module, x):
+    with module.register_forward_hook(plus):
+        y = module(x)
+    return y, module(x)
+
+
+def hook_that_stays(module, x):
+    """Each call is another variant: the module has one more hook."""
+    module.register_forward_hook(plus)
+    return module(x), len(module._forward_hooks)
+
+
+def hook_and_break(module, x):
+    handle = module.register_forward_hook(plus)
+    y = module(x)
+    print("a break")
+    z = module(y)
+    handle.remove()
+    return z, module(x)
+
+
+def hook_of_a_part(module, x):
+    seen = {}
+    for name, part in module.named_modules():
+        def note(part, args, out, name=name):
+            seen[name] = out.sum()
+        part.register_forward_hook(note)
+    return module(x), seen
+
+
+def hooks_are_dropped(module, x):
+    module.register_forward_hook(plus)
+    module._forward_hooks.clear()
+    return module(x)
+
+
+@pytest.mark.parametrize(("function", "breaks"), [
+    (hooks_in_order, 0), (hook_within_with, 0), (hook_that_stays, 0), (hook_and_break, 2),
+    (hook_of_a_part, 0), (hooks_are_dropped, 1),
+])  # fmt: skip
+def test_hooks_that_a_frame_registers(agree, function, breaks):
+    module = nn.Linear(3, 3)
+    agree(function, (module, torch.ones(3)), (module, torch.ones(3)), breaks=breaks)
 
 
 def hooked_tensor(x):

@@ -7,6 +7,7 @@ from torch.utils.hooks import RemovableHandle
 
 from ..body import BodyWriter, rebuilds
 from ..hazards import storage_of
+from ..operation import apply
 from ..polyfills.autograd import Hooked
 from ..signals import GraphBreak
 from ..variables import Constant, Known, MethodVariable, TensorVariable, Variable
@@ -16,22 +17,31 @@ from .table import rule
 
 
 class HandleVariable(Variable):
-    """What registering a hook gives. method: that of the tensor by which it is done; version: how
-    often the tensor had been changed then."""
+    """What registering a hook gives. of: on what; method: that by which it is done; active: until
+    it is removed."""
 
-    __slots__ = ("of", "hook", "method", "version", "active")
+    __slots__ = ("of", "hook", "method", "active")
 
-    def __init__(self, of: TensorVariable, hook: Variable, method: str):
+    def __init__(self, of: Variable, hook: Variable, method: str):
         super().__init__()
         self.of = of
         self.hook = hook
         self.method = method
-        self.version = version_of(of.fake)
         self.active = True
 
     @property
     def type(self) -> type:
         return RemovableHandle
+
+
+class TensorHandle(HandleVariable):
+    """That of a hook on a tensor. version: how often it had been changed then."""
+
+    __slots__ = ("version",)
+
+    def __init__(self, of: TensorVariable, hook: Variable, method: str):
+        super().__init__(of, hook, method)
+        self.version = version_of(of.fake)
 
     @property
     def came_in(self) -> bool:
@@ -49,7 +59,7 @@ def register_hook(t, self, hook):
     if t.graph.is_used(self) or _is_shared(t, self):
         raise GraphBreak("autograd", "Tensor.register_hook after the tensor was used")
     t.graph.become(self, apply_function(t, Known(Hooked), self, hook))
-    return t.new(HandleVariable(self, hook, "register_hook"))
+    return t.new(TensorHandle(self, hook, "register_hook"))
 
 
 @rule(torch.Tensor.register_post_accumulate_grad_hook, TensorVariable)
@@ -62,7 +72,7 @@ def register_post_accumulate_grad_hook(t, self, hook):
 def _registered_afterwards(t, tensor: TensorVariable, hook: Variable, method: str) -> Variable:
     if t.graph.is_nested:
         raise GraphBreak("autograd", f"Tensor.{method} in a function of the graph")
-    handle = t.new(HandleVariable(tensor, t.realize(hook), method))
+    handle = t.new(TensorHandle(tensor, t.realize(hook), method))
     t.effects.hooks.append(handle)
     t.effects.count += 1
     return handle
@@ -77,12 +87,23 @@ def _is_shared(t, tensor: TensorVariable) -> bool:
 
 @rule(getattr, HandleVariable)
 def handle_getattr(t, self, name):
-    if t.constant(name) != "remove":
-        raise GraphBreak("autograd", "an attribute of a hook's handle", self.origin)
-    return MethodVariable(self, Known(RemovableHandle.remove))
+    key = t.constant(name)
+    if key not in ("remove", "__enter__", "__exit__"):
+        raise GraphBreak("hooks", f"{key} of a hook's handle", self.origin)
+    return MethodVariable(self, Known(getattr(RemovableHandle, key)))
 
 
-@rule(RemovableHandle.remove, HandleVariable)
+@rule(RemovableHandle.__enter__, HandleVariable)
+def enter_handle(t, self):
+    return self
+
+
+@rule(RemovableHandle.__exit__, HandleVariable)
+def leave_handle(t, self, *error):
+    return apply(t, RemovableHandle.remove, [self])
+
+
+@rule(RemovableHandle.remove, TensorHandle)
 def remove_hook(t, self):
     if not self.came_in:
         raise GraphBreak("autograd", "a hook is removed again", self.origin)
@@ -91,8 +112,8 @@ def remove_hook(t, self):
     return Constant(None)
 
 
-@rebuilds(HandleVariable)
-def _handle(w: BodyWriter, v: HandleVariable) -> str:
+@rebuilds(TensorHandle)
+def _handle(w: BodyWriter, v: TensorHandle) -> str:
     if not v.came_in:
         raise GraphBreak("reconstruct", "the handle of a hook", v.origin)
     if v.version != version_of(v.of.fake):

@@ -22,6 +22,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from .module_hooks import are_pending, pending_hooks
 from .table import rule
 
 _INSTANCE_HOOKS = (
@@ -63,10 +64,12 @@ def _run_forward(t, value: ObjectVariable, args: list[Variable], kwargs: dict) -
         raise GraphBreak("hooks", "Module.compile() was called on it")
     if not any(own[name] for name in _INSTANCE_HOOKS):
         t.guard("NO_HOOKS", value.source)
-        return call(t, forward, args, kwargs)
-    if own["_backward_hooks"] or own["_backward_pre_hooks"] or own["_forward_hooks_always_called"]:
+        if not any(pending_hooks(t, value, name) for name in _INSTANCE_HOOKS):
+            return call(t, forward, args, kwargs)
+    elif hook_kinds(value.live) is None:
         raise GraphBreak("hooks", value.cls.__qualname__)
-    t.guard("HOOKS", value.source, hook_kinds(value.live))
+    else:
+        t.guard("HOOKS", value.source, hook_kinds(value.live))
     named = {name: (Constant(name), each) for name, each in kwargs.items()}
     return t.inline_live(call_with_hooks, [
         value, forward, _hooks(t, value, "_forward_pre_hooks"), _hooks(t, value, "_forward_hooks"),
@@ -75,7 +78,7 @@ def _run_forward(t, value: ObjectVariable, args: list[Variable], kwargs: dict) -
 
 
 def _hooks(t, value: ObjectVariable, registry: str) -> TupleVariable:
-    """The hooks of one kind, each with whether it takes keyword arguments. How many there are
+    """The hooks of one kind, each with whether it takes keyword arguments. How many there were
     and of which kind is guarded; their keys differ between processes."""
     own = value.live.__dict__
     with_kwargs = own[f"{registry}_with_kwargs"]
@@ -84,6 +87,9 @@ def _hooks(t, value: ObjectVariable, registry: str) -> TupleVariable:
         TupleVariable([t.lazy(hook, ValueAt(source, index)), Constant(key in with_kwargs)])
         for index, (key, hook) in enumerate(own[registry].items())
     ]
+    for handle in pending_hooks(t, value, registry):
+        row = TupleVariable([handle.hook, Constant(handle.options.get("with_kwargs", False))])
+        rows.insert(0 if handle.options.get("prepend") else len(rows), row)
     return t.new(TupleVariable(rows))
 
 
@@ -96,12 +102,14 @@ def _refuse_hooks_of_new(t, value: ObjectVariable) -> None:
 
 
 def _refuse_changed_hooks(t, value: ObjectVariable) -> None:
-    """Hooks that the frame itself has added or removed are not followed."""
+    """Hooks that the frame itself has added or removed are not followed, but for those that it has
+    registered."""
     for name in _INSTANCE_HOOKS:
         if name in value.attributes:
             raise GraphBreak("hooks", value.cls.__qualname__)
         registry = t.known_at(Item(own_dict_source(value), name))
-        if getattr(getattr(registry, "contents", registry), "changes", None):
+        registry = getattr(registry, "contents", registry)
+        if isinstance(registry, DictVariable) and not are_pending(registry):
             raise GraphBreak("hooks", value.cls.__qualname__)
 
 
