@@ -40,6 +40,7 @@ _TORCH_FOREIGN = (
     "testing", "_logging", "hub", "serialization.py", "overrides.py", "_compile.py", "library.py",
     "_library", "autograd", "cuda", "utils" + os.sep + "data", "_ops.py", "func",
     "utils" + os.sep + "checkpoint.py", "utils" + os.sep + "hooks.py", "optim", "_lowrank.py",
+    os.path.join("nn", "modules", "lazy.py"),
 )  # fmt: skip
 
 # Exceptions to the above: contexts that only switch the state of the process, and decorators.
@@ -177,7 +178,7 @@ def is_worth_an_entry(code: CodeType) -> bool:
     """Whether a frame that eager code calls is traced as an entry of its own.
 
     torch's own Python is not, except the modules of torch.nn (not their common base class, whose
-    frames only lead to `forward`).
+    frames only lead to `forward`, nor what gives lazy ones their parameters, once).
     """
     if looks_for_callers(code):
         return False
@@ -185,7 +186,7 @@ def is_worth_an_entry(code: CodeType) -> bool:
     if path.startswith(_TORCH):
         inner = path.removeprefix(_TORCH)
         modules = os.path.join("nn", "modules") + os.sep
-        return inner.startswith(modules) and not inner.endswith("module.py")
+        return inner.startswith(modules) and not inner.endswith(("module.py", "lazy.py"))
     if _is_ours(path) or path.startswith(_STDLIB) and _SITE not in path:
         return False
     if code.co_filename.startswith("<"):

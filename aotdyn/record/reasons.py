@@ -36,6 +36,14 @@ REASONS: dict[str, tuple[str, str]] = {
     "long_trace": ("the frame takes too many instructions", "loop over fewer Python objects"),
     "bad_arguments": ("the arguments do not fit the function", "the call raises in Python as well"),
     "autograd": ("autograd is run or changed inside the frame", "call backward() outside"),
+    "inner_gradient": (
+        "a gradient within the graph is kept, or gets a hook after the tensor was used",
+        "give hooks to a tensor right where it is made; call retain_grad() outside",
+    ),
+    "checkpoint": (
+        "checkpoint() is called in a way that is not captured",
+        "pass use_reentrant=False, and no contexts of its own",
+    ),
     "nested": (
         "a value made inside a function of the graph is used outside of it",
         "return it from the function (checkpoint, autograd.Function, cond, ...)",

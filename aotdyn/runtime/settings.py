@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from torch.nn.modules.lazy import LazyModuleMixin
+
 from .. import policy
 from ..package.options import compile_options
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
@@ -202,3 +204,6 @@ set_decider(_decide)
 set_observer(_observe)
 # What runs while a module is imported runs once; some of it must not be imported from meanwhile.
 switch_off(importlib._bootstrap._find_and_load.__code__)
+# What lazy modules do to get their parameters is done once, too.
+for _once in (LazyModuleMixin.__init__, LazyModuleMixin._infer_parameters):
+    switch_off(_once.__code__)

@@ -238,6 +238,8 @@ def test_lazy_modules_are_one_graph_once_they_know_their_sizes():
     net = Lazily()
     torch.manual_seed(1)
     eager = copy.deepcopy(net)(X)
+    # Each lazy module breaks once, in each frame that leads to it.
+    assert len(aotdyn.explain(copy.deepcopy(net), X).breaks) == 3
     torch.manual_seed(1)
     assert torch.equal(eager, aotdyn.compile(net, backend="eager")(X))
     assert type(net.layers[0]) is nn.Linear

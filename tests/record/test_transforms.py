@@ -91,6 +91,29 @@ def test_derivatives(agree, program, requires_grad):
     agree(program, (torch.randn(3, 4, requires_grad=requires_grad),), graphs=1, breaks=0)
 
 
+def linearized(x):
+    w = x.cos()
+    y, along = func.linearize(lambda z, k: {"a": (z * w).sin(), "b": k * z}, x, x * 2)
+    return y, along(x, y["a"]), along(w, w)
+
+
+def test_linear_approximations(agree):
+    agree(linearized, (torch.randn(3, 4),), graphs=1, breaks=0)
+
+
+def direction_that_does_not_fit(x):
+    y, along = func.linearize(torch.sin, x)
+    try:
+        return along(x[0])
+    except RuntimeError as error:
+        return str(error)
+
+
+def linear_with_gradients(x):
+    y, along = func.linearize(lambda z: layer(z), x)
+    return along(x)
+
+
 def leaves_the_frame(x):
     y, pull = func.vjp(torch.sin, x)
     aotdyn.graph_break()
@@ -115,7 +138,8 @@ def with_an_effect(x):
     return y, pull(y), seen
 
 
-BROKEN = [leaves_the_frame, changed_meanwhile, of_random_numbers, with_an_effect]
+BROKEN = [leaves_the_frame, changed_meanwhile, of_random_numbers, with_an_effect,
+          direction_that_does_not_fit, linear_with_gradients]  # fmt: skip
 
 
 @pytest.mark.parametrize("program", BROKEN, ids=lambda f: f.__name__)

@@ -135,7 +135,7 @@ def detach_(t, self):
 def retain_grad(t, self):
     """A leaf keeps its gradient in any case."""
     if not (self.fake.is_leaf and self.fake.requires_grad):
-        raise GraphBreak("autograd", "Tensor.retain_grad")
+        raise GraphBreak("inner_gradient", "Tensor.retain_grad")
     return NONE
 
 

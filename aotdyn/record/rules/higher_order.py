@@ -94,15 +94,15 @@ def checkpoint_function(
 ):  # fmt: skip
     reentrant = None if use_reentrant is None else t.constant(use_reentrant)
     if reentrant is None:
-        raise GraphBreak("torch_refused", "checkpoint() warns about use_reentrant")
+        raise GraphBreak("checkpoint", "use_reentrant is not given, of which it warns")
     if context_fn is not None or debug is not None and t.constant(debug):
-        raise GraphBreak("torch_refused", "checkpoint() with contexts of its own")
+        raise GraphBreak("checkpoint", "it gets contexts of its own")
     if not torch.is_grad_enabled():
         return call(t, function, list(args), kwargs)
     args = [t.realize(arg) for arg in args]
     tensors = [arg for arg in args if isinstance(arg, TensorVariable)]
     if reentrant and (kwargs or not any(arg.fake.requires_grad for arg in tensors)):
-        raise GraphBreak("autograd", "checkpoint() gives no gradients here")
+        raise GraphBreak("checkpoint", "it gives no gradients here")
     body = Body(t, function, args, kwargs)
     if not body.scope.nodes:
         return body.result

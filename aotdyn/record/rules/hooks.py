@@ -57,7 +57,7 @@ def register_hook(t, self, hook):
         return _registered_afterwards(t, self, hook, "register_hook")
     t.graph.require_unhooked(self)
     if t.graph.is_used(self) or _is_shared(t, self):
-        raise GraphBreak("autograd", "Tensor.register_hook after the tensor was used")
+        raise GraphBreak("inner_gradient", "Tensor.register_hook")
     t.graph.become(self, apply_function(t, Known(Hooked), self, hook))
     return t.new(TensorHandle(self, hook, "register_hook"))
 

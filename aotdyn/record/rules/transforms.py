@@ -123,14 +123,8 @@ def jvp(t, func, primals, tangents, strict=None, has_aux=None):
 def vjp(t, func, *primals, has_aux=None):
     aux = has_aux is not None and bool(t.constant(has_aux))
     given = structure(t, t.new(TupleVariable(list(primals))))
-    hazards = t.shapes.hazards
-    drawn, hazards.draws = hazards.draws, False
-    try:
-        traced = _Inner(t, func, {}, _differentiated(t, {"argnums": range(len(given))}, given))
-        if hazards.draws:
-            raise GraphBreak("torch_refused", "vjp() of a function that draws random numbers")
-    finally:
-        hazards.draws |= drawn
+    chosen = _differentiated(t, {"argnums": range(len(given))}, given)
+    traced = _without_draws(t, func, chosen)
     pullback = t.new(PullbackVariable(t, traced, given, aux))
     # A compiler sees that this is part of what a derivative is computed of.
     before, on_fakes = (traced.body, aux), [traced.callable, aux]
@@ -138,13 +132,37 @@ def vjp(t, func, *primals, has_aux=None):
     return t.new(TupleVariable([found.items[0], pullback, *found.items[1:]]))
 
 
-class PullbackVariable(Variable):
-    """The function that `vjp(f, *primals)` gives. It cannot leave the frame. versions: how often
-    the tensors had been changed that f has used."""
+@rule(torch.func.linearize)
+def linearize(t, func, *primals):
+    given = structure(t, t.new(TupleVariable(list(primals))))
+    traced = _without_draws(t, func, _followed(t, given))
+    used = (*map(t.graph.fake, tree_flatten(given)[0]), *t.graph.fakes_of(traced.free))
+    if any(isinstance(fake, torch.Tensor) and fake.requires_grad for fake in used):
+        raise GraphBreak("torch_refused", "linearize() of what has a gradient itself")
+    value = call(t, func, list(primals), {})
+    return t.new(TupleVariable([value, t.new(PushforwardVariable(t, traced, given))]))
+
+
+def _without_draws(t, function: Variable, entering: Any) -> _Inner:
+    """A function that runs again when its derivative is asked for."""
+    hazards = t.shapes.hazards
+    drawn, hazards.draws = hazards.draws, False
+    try:
+        traced = _Inner(t, function, {}, entering)
+        if hazards.draws:
+            raise GraphBreak("torch_refused", "a derivative of what draws random numbers")
+    finally:
+        hazards.draws |= drawn
+    return traced
+
+
+class DerivativeVariable(Variable):
+    """A derivative that is asked for later. It cannot leave the frame. versions: how often the
+    tensors had been changed that f has used."""
 
     __slots__ = ("traced", "primals", "has_aux", "versions")
 
-    def __init__(self, t, traced: _Inner, primals: tuple, has_aux: bool):
+    def __init__(self, t, traced: _Inner, primals: tuple, has_aux: bool = False):
         super().__init__()
         self.traced = traced
         self.primals = primals
@@ -155,24 +173,62 @@ class PullbackVariable(Variable):
     def type(self) -> type:
         return FunctionType
 
-    def describe(self) -> str:
-        return "function that vjp() gives"
-
     def versions_now(self, t) -> list[int]:
         given = [t.graph.fake(leaf) for leaf in tree_flatten(self.primals)[0]]
         used = (*given, *t.graph.fakes_of(self.traced.free))
         return [version_of(fake) for fake in used if isinstance(fake, torch.Tensor)]
+
+    def node(self, t, operator: Any, given: Any) -> Variable:
+        """What an operator gives that takes the function, its primals and what is given now."""
+        if self.versions_now(t) != self.versions:
+            raise GraphBreak("mutation", "a tensor that a derivative uses is changed", self.origin)
+        before, on_fakes = (self.traced.body, self.has_aux), [self.traced.callable, self.has_aux]
+        return self.traced.node(t, operator, before, on_fakes, self.primals, given)
+
+
+class PullbackVariable(DerivativeVariable):
+    """The function that `vjp(f, *primals)` gives."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return "function that vjp() gives"
+
+
+class PushforwardVariable(DerivativeVariable):
+    """The function that `linearize(f, *primals)` gives."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        return "function that linearize() gives"
 
 
 @calls(PullbackVariable)
 def call_pullback(t, self, args, kwargs):
     if kwargs or len(args) != 1:
         raise GraphBreak("bad_arguments", "a derivative that is asked for with options")
-    if self.versions_now(t) != self.versions:
-        raise GraphBreak("mutation", "a tensor that vjp() has used is changed", self.origin)
-    before, on_fakes = (self.traced.body, self.has_aux), [self.traced.callable, self.has_aux]
-    given = self.primals, structure(t, args[0])
-    return self.traced.node(t, operators.pulled_back, before, on_fakes, *given)
+    return self.node(t, operators.pulled_back, structure(t, args[0]))
+
+
+@calls(PushforwardVariable)
+def call_pushforward(t, self, args, kwargs):
+    """Directions that do not fit are refused by torch in its own words."""
+    directions = structure(t, t.new(TupleVariable(args)))
+    if kwargs or _kinds(t, directions) != _kinds(t, self.primals):
+        raise GraphBreak("bad_arguments", "a direction that does not fit", self.origin)
+    return self.node(t, operators.pushed_forward, directions).items[1]
+
+
+def _kinds(t, given: tuple) -> tuple:
+    """What tensors in containers are, as far as a direction must have it from a primal."""
+    leaves, spec = tree_flatten(given)
+    fakes = [t.graph.fake(leaf) for leaf in leaves]
+    return spec, [
+        (fake.dtype, fake.device, [*map(str, fake.shape)])
+        if isinstance(fake, torch.Tensor) else None
+        for fake in fakes
+    ]  # fmt: skip
 
 
 @contextlib.contextmanager
