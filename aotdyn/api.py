@@ -42,13 +42,19 @@ def compile(
 
 
 def load(
-    path: str | os.PathLike, on_miss: str = "jit", *, triton_stand_in: bool = False
+    path: str | os.PathLike,
+    on_miss: str = "jit",
+    *,
+    triton_stand_in: bool = False,
+    options: dict[str, Any] | None = None,
 ) -> Package:
     """Opens a package; compiled callables are served from it from now on.
 
     on_miss: what a call that it does not cover does: "jit" traces and compiles it, "eager" runs it
     as plain Python, "error" raises `Miss`. triton_stand_in: where Triton is not installed, programs
     that import it find a stand-in from now on: kernels run as parts of packaged graphs only.
+    options: `{"cudagraphs": True}` captures the launches of graphs on a GPU for each shape and
+    replays them, False does not; without it the program or `pack` has decided.
     Raises PackageError if the file is damaged or made for another Python. Loading runs code from
     the package: trust it as you trust a wheel.
     """
@@ -57,7 +63,7 @@ def load(
         from .runtime.triton_stand_in import stand_in
 
         stand_in()
-    return Package(path, on_miss)
+    return Package(path, on_miss, options)
 
 
 def record(

@@ -74,6 +74,10 @@ def cross_entropy(x):
     return F.cross_entropy(x, torch.arange(x.shape[0], device=x.device) % x.shape[1])
 
 
+def dropout(x):
+    return F.dropout(x, 0.3, True) * x.sigmoid()
+
+
 def in_place(x):
     y = x.clone()
     y[1:].mul_(2).add_(1)
@@ -87,6 +91,7 @@ PROGRAMS = {
     "softmax": (lambda: softmax, (64, 777), True),
     "rms_norm": (lambda: rms_norm, (64, 512), True),
     "cross_entropy": (lambda: cross_entropy, (32, 100), True),
+    "dropout": (lambda: dropout, (64, 512), True),
     "in_place": (lambda: in_place, (16, 64), False),
     "mlp": (MLP, (32, 256), True),
     "attention": (Attention, (2, 128, 256), True),

@@ -1,11 +1,12 @@
 """`aotdyn pack`: makes a package of one or more recordings."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
+
+from aotdyn.cli.settings import read, setting_option
 
 
 @click.command("pack", short_help="Compile recordings into a package.")
@@ -44,12 +45,9 @@ import click
     metavar="MODULE",
     help="A module or file that registers operators which the program calls, if it is not found.",
 )
-@click.option(
-    "--option",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting of the compiler, such as fallback_random=false or max_autotune=true.",
+@setting_option(
+    "A setting of the compiler, such as fallback_random=false or max_autotune=true; "
+    "cudagraphs=true has launches on GPUs captured when the package is served."
 )
 def command(
     recordings: tuple[Path, ...],
@@ -61,7 +59,7 @@ def command(
     settings: tuple[str, ...],
 ) -> None:
     """Merge recordings and compile them into one package, for `aotdyn run` and aotdyn.load."""
-    options = dict(map(_setting, settings))
+    options = read(settings)
     if isas:
         options["isas"] = isas
     if imports:
@@ -71,16 +69,6 @@ def command(
     with _Progress() as progress:
         report = aotdyn.pack(list(recordings), output, targets, options, progress.show, freeze)
     click.echo(str(report))
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
 
 
 class _Progress:

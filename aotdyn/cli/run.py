@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from aotdyn.cli import script
+from aotdyn.cli.settings import read, setting_option
 
 
 @click.command(
@@ -25,6 +26,7 @@ from aotdyn.cli import script
     is_flag=True,
     help="Where Triton is not installed, let the program import a stand-in for it.",
 )
+@setting_option("cudagraphs=true captures launches on a GPU for each shape, cudagraphs=false none.")
 @click.option("--stats", is_flag=True, help="Say on stderr what was served and what missed.")
 @script.arguments
 @click.pass_context
@@ -33,6 +35,7 @@ def command(
     package: Path,
     on_miss: str,
     triton_stand_in: bool,
+    settings: tuple[str, ...],
     stats: bool,
     as_module: bool,
     program: tuple[str, ...],
@@ -46,7 +49,9 @@ def command(
     import aotdyn
     from aotdyn.runtime.patch import patched
 
-    loaded = aotdyn.load(package, on_miss=on_miss, triton_stand_in=triton_stand_in)
+    loaded = aotdyn.load(
+        package, on_miss=on_miss, triton_stand_in=triton_stand_in, options=read(settings)
+    )
     try:
         with patched(roots=True):
             status = script.locate(program, as_module).run()

@@ -14,6 +14,11 @@ CUDA, HIP = "cuda", "hip"  # whose driver
 BINARY, ASSEMBLY = "bin", "ptx"  # the forms of code: for one architecture, and for later ones
 
 
+def is_gpu(target: str) -> bool:
+    """Whether a target is a GPU, as `cuda:sm_90` is."""
+    return target.partition(":")[0] in (CUDA, HIP)
+
+
 def code_file(name: str, form: str = BINARY) -> str:
     """The artifact's file with a kernel's code. name: in the graph's text."""
     return f"{name}.{form}"

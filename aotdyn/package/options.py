@@ -4,7 +4,11 @@ graphs. Whether the compiler knows them is only seen where it is at hand: at pac
 
 from typing import Any
 
+from .errors import AotdynError
+
 CompileOptions = tuple[tuple[str, Any], ...]
+
+CUDAGRAPHS = "cudagraphs"  # of compile(), pack and load: launches are captured for each shape
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
@@ -35,3 +39,13 @@ def _is_data(value: Any) -> bool:
     if isinstance(value, dict):
         return all(type(key) is str and _is_data(part) for key, part in value.items())
     return value is None or type(value) in (bool, int, float, str)
+
+
+def load_options(given: dict[str, Any] | None) -> dict[str, Any]:
+    """The options of `load`. Raises AotdynError for what is none."""
+    for name, value in (given or {}).items():
+        if name != CUDAGRAPHS:
+            raise AotdynError(f"a package is loaded with the option {CUDAGRAPHS!r}, not {name!r}")
+        if type(value) is not bool:
+            raise AotdynError(f"the option {name!r} takes bool, not {type(value).__name__}")
+    return dict(given or {})

@@ -102,7 +102,9 @@ class Plan:
     file of the same name with the suffix `.json`. python: the parts are functions of the artifact's
     text, which calls `kernels`; they have no numbers in the library. launches: kernels of a GPU
     that the text starts; each one's code is a file of the artifact (`code_file`). frozen: inputs
-    whose values are part of the code.
+    whose values are part of the code. static: inputs of constant size that the program keeps, such
+    as weights. captured: whether launches are captured into CUDA graphs unless the user says
+    otherwise. uncapturable: why they cannot be, or nothing.
     """
 
     library: str
@@ -126,6 +128,9 @@ class Plan:
     kernels: tuple[Kernel, ...] = ()
     frozen: tuple[FrozenInput, ...] = ()
     launches: tuple[Launch, ...] = ()
+    static: tuple[int, ...] = ()
+    captured: bool = False
+    uncapturable: str = ""
 
     @property
     def trains(self) -> bool:

@@ -143,8 +143,9 @@ def _ways(artifacts: dict[str, Artifact]) -> Iterator[str]:
             yield f"{target}: {way}{f', because: {why}' if why else ''}"
         if artifact.notes.get("kernels"):
             yield f"{target}: kernels {artifact.notes['kernels']}"
-        if "frozen" in artifact.notes:
-            yield f"{target}: {artifact.notes['frozen']}"
+        for note in ("cudagraphs", "frozen"):
+            if note in artifact.notes:
+                yield f"{target}: {artifact.notes[note]}"
 
 
 def _by_entry(variants: tuple[Variant, ...]) -> dict[EntryKey, list[Variant]]:

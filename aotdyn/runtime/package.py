@@ -9,6 +9,7 @@ from typing import Any
 from ..package.archive import PackageFile
 from ..package.errors import AotdynError, PackageError
 from ..package.guard import Guard
+from ..package.options import CUDAGRAPHS, load_options
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.variant import EntryKey, Variant
 from . import logs, registry
@@ -41,11 +42,14 @@ def _entries() -> list[Entry]:
 class Package:
     """An open package. Closing it stops entries from taking further variants from it."""
 
-    def __init__(self, path: str | os.PathLike, on_miss: str):
+    def __init__(
+        self, path: str | os.PathLike, on_miss: str, options: dict[str, Any] | None = None
+    ):
         if on_miss not in registry.ON_MISS:
             choices = ", ".join(registry.ON_MISS)
             raise AotdynError(f"on_miss is one of {choices}, not {on_miss!r}")
         self.on_miss = on_miss
+        self.options = load_options(options)
         self.file = PackageFile.open(path)
         try:
             self.file.check_process()
@@ -93,7 +97,7 @@ class Package:
                 if self._fits(target):
                     artifact = self.file.artifact(id, target)
                     if artifact.notes.get("way") != "eager":
-                        return load_graph(artifact, eager)
+                        return load_graph(artifact, eager, self.options.get(CUDAGRAPHS))
             except PackageError as error:
                 self._say(f"code for {target} is not used: {error}")
         return None

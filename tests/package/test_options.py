@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import aotdyn
+from aotdyn.package.errors import AotdynError
 from aotdyn.package.graph import Graph
-from aotdyn.package.options import compile_options
+from aotdyn.package.options import compile_options, load_options
 from aotdyn.package.printer import render
 from aotdyn.package.recording import read_recording
 from aotdyn.runtime.patch import torch_compile
@@ -69,3 +70,13 @@ def test_options_belong_to_a_graph_s_identity(samples):
     assert replace(graph, options=(("a", 1),)).id != graph.id
     assert replace(graph, providers=(("module", ""),)).id == graph.id
     assert replace(Graph((), (), ()), options=()).id == Graph((), (), ()).id
+
+
+def test_options_of_load(tmp_path):
+    assert load_options(None) == {} and load_options({"cudagraphs": False}) == {"cudagraphs": False}
+    for given, words in (
+        ({"cudagraph": True}, "loaded with the option 'cudagraphs', not 'cudagraph'"),
+        ({"cudagraphs": 1}, "the option 'cudagraphs' takes bool, not int"),
+    ):
+        with pytest.raises(AotdynError, match=words):
+            aotdyn.load(tmp_path / "none.pkg", options=given)

@@ -7,6 +7,7 @@ import torch
 
 from ...package.archive import Artifact
 from ...package.errors import PackageError
+from ...package.launch import is_gpu
 from ...package.plan import Constant, Plan, plan_from_bytes
 from .library import library_path, load_parts
 from .results import Results, is_plain
@@ -16,14 +17,19 @@ from .training import training_call
 Call = Callable[[tuple], Any]
 
 
-def load_graph(artifact: Artifact, eager: Callable[[], Callable[..., tuple]]) -> Callable:
+def load_graph(
+    artifact: Artifact,
+    eager: Callable[[], Callable[..., tuple]],
+    captured: bool | None = None,
+) -> Callable:
     """The callable of a graph. eager: gives the same graph over torch's operators, for calls that
-    the compiled one is not right for.
+    the compiled one is not right for. captured: whether a GPU's launches are captured into CUDA
+    graphs; None leaves it to the artifact.
 
     Raises PackageError when the artifact does not fit this process.
     """
     plan = plan_from_bytes(artifact.files["plan"])
-    names = _parts(artifact, plan)
+    names = _parts(artifact, plan, plan.captured if captured is None else captured)
     if plan.trains:
         call = training_call(plan, names["forward"], names["backward"])
     else:
@@ -35,7 +41,7 @@ def load_graph(artifact: Artifact, eager: Callable[[], Callable[..., tuple]]) ->
     return _checked(call, _tests(plan, names.get("fits")), eager)
 
 
-def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
+def _parts(artifact: Artifact, plan: Plan, captured: bool) -> dict[str, Any]:
     """The functions that the artifact's text defines."""
     names: dict[str, Any] = {
         **_runs(plan, artifact),
@@ -44,18 +50,17 @@ def _parts(artifact: Artifact, plan: Plan) -> dict[str, Any]:
         "number": _number,
     }
     exec(compile(artifact.text, f"<aotdyn {artifact.target} graph>", "exec"), names)
-    changed = tuple(sorted({*plan.mutates, *plan.bumped}))
-    if plan.launches and changed:
+    if is_gpu(artifact.target):
         # Not at the top: as in `_runs`.
-        from .gpu_parts import aligned
+        from .gpu_parts import gpu_parts
 
-        names["forward"] = aligned(names["forward"], changed)
+        names.update(gpu_parts(artifact.target, plan, names, captured))
     return names
 
 
 def _runs(plan: Plan, artifact: Artifact) -> dict[str, Any]:
     """What the text calls: whole parts in machine code, or kernels and operators."""
-    if plan.launches:
+    if is_gpu(artifact.target):
         # Not at the top: it is for processes with a GPU.
         from .gpu_parts import gpu_names
 

@@ -12,6 +12,7 @@ from ...package.launch import BINARY, Launch, code_file
 from ...package.plan import Plan
 from .driver import Kernel
 from .python_parts import NAMES
+from .results import write_unnoticed
 from .targets import gpu_form
 
 _guards = torch._C._dynamo.guards
@@ -23,6 +24,24 @@ def gpu_names(artifact: Artifact, plan: Plan) -> dict[str, Any]:
     if form is None:
         raise PackageError(f"there is no GPU for {artifact.target} here")
     return {**NAMES, **_device_names(), **kernels(artifact, plan, form)}
+
+
+def gpu_parts(
+    target: str, plan: Plan, names: dict[str, Any], captured: bool
+) -> dict[str, Callable]:
+    """The parts of a graph as they are called. names: has them as the text defines them. captured:
+    whether their launches are captured where that is possible."""
+    parts = {name: names[name] for name in ("forward", "backward") if name in names}
+    if captured and not plan.uncapturable:
+        # Not at the top: few processes ask for it.
+        from .captures import captured_parts
+        from .cuda_graphs import cuda_device
+
+        parts = captured_parts(plan, names, cuda_device(0), f"a graph for {target}")
+    changed = tuple(sorted({*plan.mutates, *plan.bumped}))
+    if changed:
+        parts["forward"] = aligned(parts["forward"], changed)
+    return parts
 
 
 ALIGNMENT = 16  # bytes; Triton's code takes it for granted for what a graph is called with
@@ -46,8 +65,7 @@ def aligned(forward: Callable, changed: tuple[int, ...]) -> Callable:
         found = forward(given)
         with torch.no_grad():
             for original, copy in copies:
-                with torch.autograd._unsafe_preserve_version_counter(original):
-                    original.copy_(copy)
+                write_unnoticed(original, copy)
         return found
 
     return repaired

@@ -113,3 +113,12 @@ def _write_back(updated: Updated, target: torch.Tensor, new: torch.Tensor) -> No
             target.detach().copy_(new)
         else:
             target.copy_(new)
+
+
+def write_unnoticed(target: torch.Tensor, new: torch.Tensor) -> None:
+    """Writes what the graph's call itself tells autograd of. Called without gradients."""
+    if target.is_inference():  # which tell nobody
+        target.copy_(new)
+        return
+    with torch.autograd._unsafe_preserve_version_counter(target):
+        target.copy_(new)

@@ -44,7 +44,7 @@ def test_without_a_gpu_it_says_so(tmp_path):
 def test_on_the_cpu_a_package_agrees(tmp_path):
     """The same comparison, of a package of eager graphs that was recorded on the CPU."""
     recording, package = tmp_path / "a.rec", tmp_path / "a.pkg"
-    names = ["pointwise", "in_place", "mlp", "classifier", "own_kernel"]
+    names = ["pointwise", "dropout", "in_place", "mlp", "classifier", "own_kernel"]
     program = SCRIPTS / "gpu_programs.py"
     commands = (
         ["record", "-o", recording, program, *names],
@@ -58,7 +58,7 @@ def test_on_the_cpu_a_package_agrees(tmp_path):
     assert not done.returncode, done.stdout + done.stderr
     assert done.stdout.endswith("0 misses; all as in eager\n")
     for name in names:
-        assert done.stdout.count(f"\n{name} ") == 2
+        assert done.stdout.count(f"\n{name} ") == 2 * 2  # dtypes, without and with CUDA graphs
     done = run(*check, "--only", "softmax")
     assert done.returncode == 1
     assert "Miss: no variant of softmax" in done.stdout

@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from aotdyn.package.compilers.cpu.settings import check_settings, settings_of, without_effect
+from aotdyn.package.compilers.cpu.settings import (
+    check_settings,
+    settings_of,
+    wants_captures,
+    without_effect,
+)
 from aotdyn.package.errors import AotdynError
 
 
@@ -40,12 +45,36 @@ def test_what_is_fixed(samples):
 
 
 @pytest.mark.parametrize(
+    "program, given, wanted",
+    [
+        ([], {}, False),
+        ([("mode", "reduce-overhead")], {}, True),
+        ([("mode", "max-autotune")], {}, True),
+        ([("mode", "max-autotune-no-cudagraphs")], {}, False),
+        ([("cudagraphs", True)], {}, True),
+        ([("triton.cudagraphs", True)], {}, True),
+        ([("cudagraphs", True)], {"cudagraphs": False}, False),
+        ([("mode", "reduce-overhead")], {"triton.cudagraphs": False}, False),
+        ([], {"cudagraphs": True}, True),
+    ],
+)
+def test_who_wants_captures(samples, program, given, wanted):
+    assert wants_captures(given, replace(samples.GRAPH, options=tuple(program))) is wanted
+    check_settings(program, "me")
+    check_settings(given.items(), "me")
+    # Inductor's own are off in any case.
+    assert not settings(samples, program, given)["triton.cudagraphs"]
+    assert "cudagraphs" not in settings(samples, program, given)
+
+
+@pytest.mark.parametrize(
     "name, value, words",
     [
         ("max_autotun", True, "no option 'max_autotun', asked for by me; did you mean 'max_autotu"),
         ("no_such_thing_at_all", 1, "no option 'no_such_thing_at_all'"),
         ("max_autotune", "yes", "the option 'max_autotune' takes bool, not str"),
         ("cpp.threads", True, "takes int, not bool"),
+        ("cudagraphs", "yes", "the option 'triton.cudagraphs' takes bool, not str"),
         ("mode", "fast", "unknown mode 'fast'; the known ones are: default"),
     ],
 )

@@ -1,8 +1,13 @@
 """What the text of a graph for a GPU is given."""
 
+import pytest
 import torch
 
+from aotdyn.package.archive import Artifact
+from aotdyn.package.plan import NEW, Output, Plan, plan_to_bytes
+from aotdyn.runtime.artifacts import cuda_graphs, gpu_parts, load_graph
 from aotdyn.runtime.artifacts.gpu_parts import ALIGNMENT, aligned
+from tests.runtime.artifacts.stand_in_device import StandIn
 
 
 def forward(inputs):
@@ -39,3 +44,59 @@ def test_parameters_are_changed_as_well():
 
     aligned(code, (0,))((x, torch.ones(8)))
     assert x.sum() == 8 and x.requires_grad and x.is_leaf
+
+
+def test_inference_tensors_are_changed_as_well():
+    with torch.inference_mode():
+        x = torch.zeros(9)[1:]
+        aligned(forward, (0,))((x, torch.ones(8)))
+        assert x.sum() == 8
+
+
+TEXT = """
+def forward(args):
+    x, w = args
+    with device_guard(0):
+        return [extern_kernels.mm(x, w, out=empty_strided_cuda((2, 2), (2, 1), torch.float32))]
+"""
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """A stand-in for a GPU."""
+    found = StandIn()
+    monkeypatch.setattr(gpu_parts, "gpu_form", lambda target: "bin")
+    monkeypatch.setattr(cuda_graphs, "cuda_device", lambda index: found)
+    names = {
+        "device_guard": lambda index: torch.no_grad(),
+        "empty_strided_cuda": torch._C._dynamo.guards._empty_strided_cpu,
+    }
+    monkeypatch.setattr(gpu_parts, "_device_names", lambda: names)
+    return found
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_90", "hip:gfx942"])
+@pytest.mark.parametrize(
+    "planned, why, given, captures",
+    [
+        (False, "", None, False),
+        (True, "", None, True),
+        (True, "", False, False),
+        (False, "", True, True),
+        (True, "it takes a tensor of the CPU", True, False),
+    ],
+)
+def test_who_decides_about_captures(device, target, planned, why, given, captures):
+    """Also of graphs without kernels of their own."""
+    plan = Plan(
+        "", 0, outputs=(Output(NEW),), python=True, static=(1,), captured=planned,
+        uncapturable=why,
+    )  # fmt: skip
+    artifact = Artifact(target, TEXT, {}, {"plan": plan_to_bytes(plan)})
+    graph = load_graph(artifact, lambda: None, given)
+    w = torch.randn(2, 2)
+    for _ in range(4):
+        x = torch.randn(2, 2)
+        (found,) = graph(x, w)
+        assert torch.equal(found, x @ w)
+    assert device.replayed == (3 if captures else 0)

@@ -1,10 +1,10 @@
 """Inductor's settings for a graph: what the program asked for, what was asked for at pack, and what
 the target does not leave open.
 
-The modes of torch.compile on this target: "default" is Inductor's own choice. "reduce-overhead" is
-the same, because only GPUs have graphs of launches. "max-autotune" and "max-autotune-no-cudagraphs"
-switch on those searches of Inductor whose outcome does not depend on the machine that packs; to
-time candidates there would say nothing about the machines that serve.
+The modes of torch.compile: "default" is Inductor's own choice. "reduce-overhead" is the same for
+CPUs, because only GPUs have graphs of launches; for those see `wants_captures`. "max-autotune" and
+"max-autotune-no-cudagraphs" switch on those searches of Inductor whose outcome does not depend on
+the machine that packs; to time candidates there would say nothing about the machines that serve.
 """
 
 import difflib
@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import AotdynError
 from ...graph import Graph
+from ...options import CUDAGRAPHS
 
 # Random operators give eager's numbers, unless somebody wants Inductor's, which are faster.
 _DEFAULTS: dict[str, Any] = {"fallback_random": True}
@@ -32,6 +33,9 @@ _FIXED: dict[str, Any] = {
 }
 
 _MODES = "mode"  # stands for several settings
+_CAPTURES = "triton.cudagraphs"
+# Names that a setting has besides.
+_OTHER_NAMES = {CUDAGRAPHS: _CAPTURES}
 
 
 def settings_of(given: dict[str, Any], graph: Graph, threads: int) -> dict[str, Any]:
@@ -39,6 +43,13 @@ def settings_of(given: dict[str, Any], graph: Graph, threads: int) -> dict[str, 
     merged = {**_spelled(dict(graph.options)), **_spelled(given)}
     mode = merged.pop(_MODES, None)
     return {**_DEFAULTS, **_of_mode(mode), **merged, **_FIXED, "cpp.threads": threads}
+
+
+def wants_captures(given: dict[str, Any], graph: Graph) -> bool:
+    """Whether launches are to be captured into CUDA graphs: asked for by itself or by a mode."""
+    merged = {**_spelled(dict(graph.options)), **_spelled(given)}
+    mode = merged.pop(_MODES, None)
+    return bool({**_of_mode(mode), **merged}.get(_CAPTURES))
 
 
 def check_settings(given: Iterable[tuple[str, Any]], place: str) -> None:
@@ -71,7 +82,8 @@ def without_effect(given: Iterable[tuple[str, Any]]) -> list[str]:
 
 def _spelled(given: dict[str, Any]) -> dict[str, Any]:
     """As with torch.compile, a name may have hyphens."""
-    return {name.replace("-", "_"): value for name, value in given.items()}
+    plain = {name.replace("-", "_"): value for name, value in given.items()}
+    return {_OTHER_NAMES.get(name, name): value for name, value in plain.items()}
 
 
 def _is_like(value: Any, default: Any) -> bool:

@@ -12,7 +12,7 @@ import torch
 
 from ...archive import Artifact
 from ...launch import ASSEMBLY, code_file
-from ...plan import plan_to_bytes
+from ...plan import Plan, plan_to_bytes
 from ...printer import sized
 from ...recording import counted
 from .. import Built, Job, Progress, Unavailable
@@ -83,6 +83,8 @@ class GpuBuilder:
                     sizes += [len(kernel.code) for kernel in lowered.kernels]
                     seconds.append(lowered.seconds)
                     notes = [f"only where {condition}" for condition in lowered.conditions]
+                    if lowered.plan.captured and lowered.plan.uncapturable:
+                        notes.append(f"so that its {_captures(lowered.plan)}")
                     built.notes[job.graph.id] = notes
             except BaseException:
                 for _, future in pending:
@@ -127,7 +129,17 @@ class GpuBuilder:
         kernels = ", ".join(
             f"{kernel.launch.symbol} {sized(len(kernel.code))}" for kernel in lowered.kernels
         )
-        return Artifact(target, lowered.text, {}, files, {"way": WAY, "kernels": kernels})
+        notes = {"way": WAY, "kernels": kernels}
+        if lowered.plan.captured or lowered.plan.uncapturable:
+            notes["cudagraphs"] = _captures(lowered.plan)
+        return Artifact(target, lowered.text, {}, files, notes)
+
+
+def _captures(plan: Plan) -> str:
+    """What becomes of its launches, in words."""
+    if plan.uncapturable:
+        return f"launches are not captured: {plan.uncapturable}"
+    return "launches are captured for each shape"
 
 
 def _told(sizes: list[int], seconds: list[float]) -> str:

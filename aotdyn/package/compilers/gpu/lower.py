@@ -14,8 +14,10 @@ from ..cpu.jobs import Options
 from ..cpu.lower import lower_by
 from ..cpu.lower_python import PythonLowering, Wrapper, generate
 from ..cpu.refusal import Refused
+from ..cpu.settings import wants_captures
 from .architectures import Architecture
 from .attention import use_flash_attention
+from .capturing import against_capture, static_inputs
 from .jobs import GpuLowered
 from .kernels import Compiled
 from .launches import Launches
@@ -55,6 +57,7 @@ class _GpuLowering(PythonLowering):
         self.architecture = architecture
         self.kernels = kernels
         self.texts: list[str] = []
+        self.uncapturable = ""
         self.launch = Launches(job.graph.kernels).add
 
     def prepare(self, module: torch.fx.GraphModule) -> None:
@@ -75,6 +78,10 @@ class _GpuLowering(PythonLowering):
             **({"_use_fp64_for_unbacked_floats": False} if self.graph.kernels else {}),
         }
 
+    def compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
+        self.uncapturable = self.uncapturable or against_capture(module)
+        return super().compile_part(module, examples, **kwargs)
+
     def wrappers(
         self, module: torch.fx.GraphModule, examples: list, flags: dict[str, Any]
     ) -> dict[str, Wrapper]:
@@ -89,4 +96,11 @@ class _GpuLowering(PythonLowering):
         self.kernels.extend(kernels)
 
     def finish(self, plan: Plan, adapter: str) -> tuple[Plan, str, tuple[PartCode, ...]]:
-        return replace(plan, python=True), "\n".join([*self.texts, adapter]), ()
+        plan = replace(
+            plan,
+            python=True,
+            static=static_inputs(self.graph, DEVICE),
+            captured=wants_captures(self.options.inductor, self.graph),
+            uncapturable=self.uncapturable,
+        )
+        return plan, "\n".join([*self.texts, adapter]), ()
