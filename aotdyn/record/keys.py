@@ -54,13 +54,45 @@ def key_of(t, value: Variable) -> Any:
         return value
     if hasattr(value, "key"):
         # The result of id() or hash().
+        t.numbers_as_keys.unknown(value)
         return value.key
     try:
         key = value.constant()
         hash(key)
     except (NotConstant, TypeError):
         raise GraphBreak("hash", value.describe()) from None
+    if type(key) is int:
+        t.numbers_as_keys.known(key)
     return key
+
+
+class NumbersAsKeys:
+    """Which numbers have been keys so far: what stands for an unknown one, an id() or a hash(),
+    equals no number, though the program may have got the same one from a text."""
+
+    # Nothing lies below in a process' memory (Linux: /proc/sys/vm/mmap_min_addr).
+    _LEAST = 65536
+
+    __slots__ = ("large", "of_objects")
+
+    def __init__(self):
+        self.large = False
+        self.of_objects = False
+
+    def known(self, number: int) -> None:
+        """Raises GraphBreak where an unknown number that has been a key may be this one."""
+        if abs(number) >= self._LEAST:
+            self.large = True
+            self._require_apart("a number")
+
+    def unknown(self, value: Variable) -> None:
+        """Raises GraphBreak where a number that has been a key may be this unknown one."""
+        self.of_objects = True
+        self._require_apart(value.describe())
+
+    def _require_apart(self, what: str) -> None:
+        if self.large and self.of_objects:
+            raise GraphBreak("hash", f"{what}, beside both numbers and the id() of objects as keys")
 
 
 def _hashes_by_value(t, value: ValueObject) -> bool:

@@ -33,6 +33,7 @@ from ..package.graph import GraphInput, Symbol
 from ..package.guard import Guard
 from ..package.reference import Import, TensorMeta
 from ..package.source import Item, Local, Size, Source, Stride
+from ..package.symbolic_sums import mend_sums
 from .hazards import Hazards, WatchedFakeMode
 from .signals import GraphBreak
 from .variables import Constant, Symbolic, TensorVariable, Variable
@@ -170,6 +171,7 @@ class Shapes:
 
     @functools.cached_property
     def env(self) -> ShapeEnv:
+        mend_sums()
         return ShapeEnv(
             duck_shape=True,
             specialize_zero_one=True,

@@ -25,6 +25,7 @@ from .effects import Effects
 from .frame import Frame
 from .graph import GraphBuilder
 from .interpreter import INSTRUCTION_LIMIT
+from .keys import NumbersAsKeys
 from .live_dicts import complete_dict
 from .members import is_from
 from .namespaces import Namespaces, globals_source
@@ -94,6 +95,7 @@ class Tracer:
         self.guards: dict[tuple, Guard] = {}
         # The sources of objects that were keys of a dict or set by their identity.
         self.keys: dict[Source, None] = {}
+        self.numbers_as_keys = NumbersAsKeys()
         self.tensors: list[TensorVariable] = []
         # Those made while tracing, and whether the root frame itself made them.
         self.generators: list[tuple[GeneratorVariable, bool]] = []

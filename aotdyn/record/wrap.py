@@ -277,6 +277,9 @@ def _set(t, value: Any, source: Source) -> Variable:
     if len(value) > MAXIMUM_ITEMS or not all(type(item) in (*PLAIN, int) for item in value):
         return opaque(t, value, source)
     t.guard("EQUALS", source, value if type(value) is frozenset else set(value))
+    for item in value:
+        if type(item) is int:
+            t.numbers_as_keys.known(item)
     variable = SetVariable({item: Constant(item) for item in value}, source, type(value))
     t.remember(value, variable)
     return variable

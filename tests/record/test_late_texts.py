@@ -234,6 +234,20 @@ def p_refused(x, n):
     return told, x
 
 
+ONE = Told(1)
+
+
+@program((X,), (X,))
+def p_ids_in_texts(x):
+    return f"{id(ONE)} {id(ONE)!r:>20}", hex(id(ONE)), "%d %x" % (id(ONE), id(ONE)), x
+
+
+@program((X,), (X,), breaks=None)
+def p_ids_in_texts_decide_something(x):
+    text = str(id(ONE))
+    return len(text) > 3, int(text) == id(ONE), {text: x}[str(id(ONE))], text == str(id(X))
+
+
 test_agrees = program.test()
 
 

@@ -399,3 +399,14 @@ def test_a_symbol_may_equal_a_complex_number(agree):
         return x + (n == 7 + 0j), n != 1 + 0j, 7 + 0j == n
 
     agree(program, *((torch.ones(2), n) for n in (7, 8, 9)), dynamic=True)
+
+
+def test_sums_that_a_guard_has_fixed_are_added_to(agree):
+    def program(x, a, b, c):
+        total = a + b
+        found = {5: 1}.get(total)
+        longer = a + b + c
+        return x * (total + b), total + b == b, longer + b, (longer, found), a + longer
+
+    calls = [(torch.ones(2), n, 5 - n, n * n) for n in (7, 3, 12, -4, 9)]
+    agree(program, *calls, (torch.ones(2), 1, 2, 3))

@@ -284,4 +284,21 @@ def p_a_loop_over_dicts(x, log):
     return out, log
 
 
+def made_of(text):
+    space = {}
+    exec(f"def walk(x):\n    yield x\n    {text}\n    yield x * 2", space)
+    return space["walk"]
+
+
+WALKS = [made_of(f"yield x + {n}") for n in range(12)]
+
+
+@program(*[(torch.arange(3.0), walk, []) for walk in WALKS], breaks=None)
+def p_other_generators_each_time(x, walk, log):
+    for v in walk(x):
+        note(log, v.sum().item())
+        x = x + v
+    return x, log
+
+
 test_agrees = program.test()

@@ -179,7 +179,7 @@ def deepcopy_tensor(t, self, memo):
     if known is None:
         known = t.new(DictVariable())
         apply(t, dict.__setitem__, [mapping, Constant(_STORAGES), known])
-    storage = Constant(storage_of(self.fake))
+    storage = _storage_key(self)
     if storage.value in known.items:
         raise GraphBreak("autograd", "deep copies of tensors that share memory")
     _require_own_memory(t, self, known)
@@ -192,12 +192,18 @@ def deepcopy_tensor(t, self, memo):
 _STORAGES = "torch"
 
 
+def _storage_key(self: TensorVariable) -> Constant:
+    """What stands for a tensor's storage in the memo: not its number, which no `id()` is told
+    apart from."""
+    return Constant(f"storage {storage_of(self.fake)}")
+
+
 def _require_own_memory(t, self: TensorVariable, copied: DictVariable) -> None:
     """A tensor that came in shares no memory with those whose storages were copied before."""
     if self.live is None:
         return
     for other in t.tensors:
-        if other is self or storage_of(other.fake) not in copied.items:
+        if other is self or _storage_key(other).value not in copied.items:
             continue
         if other.live.untyped_storage().data_ptr() == self.live.untyped_storage().data_ptr():
             raise GraphBreak("autograd", "deep copies of tensors that share memory")

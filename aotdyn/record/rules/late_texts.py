@@ -7,7 +7,15 @@ from typing import Any
 
 from ..body import BodyWriter, rebuilds
 from ..operation import apply, truth
-from ..variables import Constant, Lazy, Symbolic, TextVariable, Variable, Varying
+from ..variables import (
+    Constant,
+    IdentityVariable,
+    Lazy,
+    Symbolic,
+    TextVariable,
+    Variable,
+    Varying,
+)
 from .table import rule
 
 
@@ -78,15 +86,17 @@ def _is_text(value: Variable) -> bool:
 
 def like(value: Variable) -> Any:
     """A value with which operations do what they do with all others that the variable may have."""
+    if isinstance(value, IdentityVariable):
+        return 2
     if isinstance(value, Constant):
         return value.value
     return {int: 2, float: 2.5, bool: True, str: "text"}[value.type if type(value) is not Lazy
                                                          else type(value.value)]  # fmt: skip
 
 
-@rule((format, str, repr, ascii), Symbolic)
+@rule((format, str, repr, ascii), Symbolic, IdentityVariable)
 def text_of_symbolic(t, self, spec=None):
-    """A number is only symbolic once it has been seen to differ."""
+    """A number is only symbolic once it has been seen to differ; an id() differs always."""
     if spec is None:
         return late(t, str, self)
     spec = t.realize(spec)
@@ -94,6 +104,17 @@ def text_of_symbolic(t, self, spec=None):
         # Which numbers are those of characters?
         return NotImplemented
     return late(t, format, self, spec)
+
+
+def _in_base(function: Callable) -> None:
+    @rule(function, Symbolic, IdentityVariable)
+    def in_base(t, self):
+        return late(t, function, self)
+
+
+_in_base(hex)
+_in_base(oct)
+_in_base(bin)
 
 
 @rule(format, TextVariable, Varying)

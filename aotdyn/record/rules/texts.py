@@ -19,6 +19,7 @@ from ..variables import (
     Constant,
     DictVariable,
     FunctionVariable,
+    IdentityVariable,
     InstanceDict,
     Known,
     ListVariable,
@@ -423,7 +424,7 @@ def _percent_value(t, kind: str, value: Variable) -> Any:
         if kind in "eEfFgG" and has_special(t, value, "__float__"):
             return t.constant(apply(t, float, [value]))
         _refuse_number(t, kind, value)
-    if isinstance(value, Symbolic) and kind != "c":
+    if isinstance(value, Symbolic | IdentityVariable) and kind != "c":
         return _Told(value)
     return t.constant(value)
 

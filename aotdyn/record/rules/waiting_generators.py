@@ -28,9 +28,11 @@ def wrap_generator(t, value: Any, source: Source) -> Variable:
         return opaque(t, value, source)
     t.guard("TYPE", source, Import("types", "GeneratorType"))
     held = WaitsAt(source)
-    t.guard("EQUALS", Attribute(held, "place"), state.place)
     function = t.realize(t.lazy(state.function, Attribute(held, "function")))
-    assert isinstance(function, FunctionVariable)
+    if not isinstance(function, FunctionVariable):
+        # Another one in each call: a variant for each would serve nobody.
+        return opaque(t, value, source)
+    t.guard("EQUALS", Attribute(held, "place"), state.place)
     made = GeneratorVariable(_frame(t, function, state, Attribute(held, "values")), function, None)
     made.source, made.started = source, True
     t.generators.append((made, False))

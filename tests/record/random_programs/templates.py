@@ -94,7 +94,7 @@ EXPRESSIONS: dict[str, list[str]] = {
         "[{int}, {int}]", "{ints}[1:]", "[*{ints}[:4], {int}]", "[v + 1 for v in {ints}]",
         "list(range({int} % 5))", "sorted({ints})", "({ints} + {ints})[:6]", "list({set})",
         "[v for v in {ints} if v > {int}]", "list(reversed({ints}))", "{box}.items", "{ints}[::-1]",
-        "list(map({function}, {ints}))", "list({table}.values())", "list({vector})", "{ints} or [1]",
+        "list(map({function}, (*{ints},)))", "list({table}.values())", "list({vector})", "{ints} or [1]",
         "[a * b for a, b in zip({ints}, {ints})]", "list(upto({int} % 4))", "{vector}.parts",
         "list({generator})", "list(pairs_of({ints}))[:8]", "{ints} if {bool} else {ints}",
         "[i * v for i, v in enumerate({ints})]", "sorted({ints}, key=lambda v: -v)", "{point}.tags",
@@ -140,7 +140,7 @@ EXPRESSIONS: dict[str, list[str]] = {
     ],
     "generator": [
         "upto({int} % 4)", "(v + 1 for v in {ints})", "pairs_of({ints})", "iter({ints})",
-        "map({function}, {ints})", "zip({ints}).__iter__() and iter({ints}[:2])", "{generator}",
+        "map({function}, (*{ints},))", "zip({ints}).__iter__() and iter({ints}[:2])", "{generator}",
         "itertools.chain({ints}[:2], {generator})",
     ],
     "color": ["{color}.next", "Color({int} % 3 + 1)", "list(Color)[{small}]"],

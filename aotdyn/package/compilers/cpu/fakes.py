@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils._sympy import functions
 
 from ...graph import Graph, GraphInput, Symbol
+from ...symbolic_sums import mend_sums
 from .refusal import Refused
 
 _FUNCTIONS = {name: getattr(functions, name) for name in functions.__all__} | {
@@ -52,6 +53,7 @@ class Fakes:
 
 def fake_inputs(graph: Graph, unknown_floats: bool = False) -> Fakes:
     """Raises Refused for a graph whose expressions cannot be read."""
+    mend_sums()
     env = ShapeEnv(
         duck_shape=False,
         specialize_zero_one=False,
