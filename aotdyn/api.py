@@ -92,8 +92,9 @@ def pack(
 ) -> Any:
     """Compiles recordings for targets and writes one package; returns a report that prints well.
 
-    options: for the compilers: `isas`, `threads`, `ways`, `imports`, and Inductor's settings by
-    their names. freeze: compiled graphs without gradients take the recorded weights for constants.
+    options: for the compilers: `isas`, `threads`, `ways`, `imports`, `tune`, `cudagraphs`, and
+    Inductor's settings by their names. freeze: compiled graphs without gradients take the recorded
+    weights for constants.
     progress: called with the graphs done, their number, and the one at work.
 
     Raises AotdynError for an unknown target or recordings with nothing in them, PackageError for a

@@ -5,9 +5,11 @@ result differs, a call is not covered, or code for this device is not used.
 """
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -140,6 +142,32 @@ def compare_captured(path, programs, names, device):
     return [f"{each} with CUDA graphs" for each in wrong]
 
 
+def compare_tuned(path, programs, names, device):
+    """As `compare`, with kernels that the device chooses; also says whether it did."""
+    from aotdyn.runtime.artifacts.tuning import DeviceClock
+
+    timed, before = [], DeviceClock.milliseconds
+
+    def counted(self, launch):
+        timed.append(before(self, launch))
+        return timed[-1]
+
+    DeviceClock.milliseconds = counted
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["AOTDYN_CACHE"] = folder  # choices of earlier runs do not count
+            with aotdyn.load(path, on_miss="error") as package:
+                wrong = compare(programs, names, device, "tuned us", 2)
+                wrong += [line for line in package.refused if "not used" in line]
+    finally:
+        DeviceClock.milliseconds = before
+        del os.environ["AOTDYN_CACHE"]
+    print(f"{len(timed)} configurations timed")
+    if device == "cuda" and not timed:
+        wrong.append("nothing was timed")
+    return [f"{each} with --tune" for each in wrong]
+
+
 def launch_overhead(package):
     """The host's time for starting one kernel through the driver."""
     from aotdyn.runtime.artifacts.driver import Kernel
@@ -206,6 +234,9 @@ def main():
     misses = package.stats().misses
     package.close()
     wrong += compare_captured(options.package, programs, names, device)
+    tuned = options.package.with_suffix(".tuned.pkg")
+    if tuned.exists():
+        wrong += compare_tuned(tuned, programs, names, device)
     print(f"{misses} misses; {'; '.join(wrong) or 'all as in eager'}")
     sys.exit(bool(wrong))
 

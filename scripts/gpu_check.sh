@@ -2,7 +2,8 @@
 # Checks packages for GPUs.
 #
 #   scripts/gpu_check.sh prepare [TARGET ...]   on any machine with g++ and Triton: records and packs
-#                                               (cuda:sm_80 and cuda:sm_90 unless given)
+#                                               (cuda:sm_80 and cuda:sm_90 unless given), also with
+#                                               kernels in several configurations
 #   scripts/gpu_check.sh                        on a machine with a GPU: compares and measures
 #
 # PYTHON: the interpreter; PACKAGE: the file (build/gpu_check.pkg).
@@ -20,7 +21,8 @@ if [ "${1:-}" = prepare ]; then
     "$python" -m aotdyn record --device "$1" -o "$recording" "$here/gpu_programs.py"
     targets=()
     for target in "$@"; do targets+=(--target "$target"); done
-    exec "$python" -m aotdyn pack "$recording" -o "$package" "${targets[@]}"
+    "$python" -m aotdyn pack "$recording" -o "$package" "${targets[@]}"
+    exec "$python" -m aotdyn pack --tune "$recording" -o "${package%.pkg}.tuned.pkg" "${targets[@]}"
 fi
 
 [ -f "$package" ] || { echo "there is no $package: run '$0 prepare' first" >&2; exit 2; }

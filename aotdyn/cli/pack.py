@@ -39,6 +39,11 @@ from aotdyn.cli.settings import read, setting_option
     help="Make the recorded weights part of the compiled graphs that need no gradients.",
 )
 @click.option(
+    "--tune",
+    is_flag=True,
+    help="Ship kernels for GPUs in several configurations; the device takes the fastest.",
+)
+@click.option(
     "--import",
     "imports",
     multiple=True,
@@ -55,6 +60,7 @@ def command(
     targets: tuple[str, ...],
     isas: tuple[str, ...],
     freeze: bool,
+    tune: bool,
     imports: tuple[str, ...],
     settings: tuple[str, ...],
 ) -> None:
@@ -62,6 +68,8 @@ def command(
     options = read(settings)
     if isas:
         options["isas"] = isas
+    if tune:
+        options["tune"] = True
     if imports:
         options["imports"] = imports
     import aotdyn  # here, because it brings torch along

@@ -29,7 +29,9 @@ class Launch:
     """name: of the kernel in the graph's text. symbol: in the binary. types: of what is passed,
     in order, in Triton's words (`*fp32`, `i64`). padding: null pointers that follow. threads: of a
     block. shared: bytes that a block needs at launch. text: defines `launch`, a function from what
-    the text hands over to (x, y, z) and the tuple of what is passed."""
+    the text hands over to (x, y, z) and the tuple of what is passed. instead: of which kernel this
+    is another configuration, "" for the first one. written: of a kernel that has others, which of
+    the things handed over it may write to."""
 
     name: str
     symbol: str
@@ -38,3 +40,5 @@ class Launch:
     threads: int
     shared: int
     text: str
+    instead: str = ""
+    written: tuple[int, ...] = ()

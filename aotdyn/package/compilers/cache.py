@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..folders import cache_folder
+
 DEFAULT_LIMIT = 4 << 30
 CHECKSUM = 32  # bytes at the end of an entry
 _ABANDONED = 24 * 3600.0  # seconds after which what a killed process was writing is in nobody's use
@@ -39,20 +41,11 @@ def digest(*facts: str | bytes) -> str:
     return found.hexdigest()
 
 
-def default_folder() -> Path:
-    """`AOTDYN_CACHE`, else the user's cache folder."""
-    named = os.environ.get("AOTDYN_CACHE")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "aotdyn"
-
-
 class Cache:
     """A folder with a folder for each kind. limit: bytes; `AOTDYN_CACHE_LIMIT` in MiB."""
 
     def __init__(self, folder: str | os.PathLike | None = None, limit: int | None = None):
-        self.folder = default_folder() if folder is None else Path(folder)
+        self.folder = cache_folder() if folder is None else Path(folder)
         if limit is None:
             named = os.environ.get("AOTDYN_CACHE_LIMIT", "")
             limit = int(named) << 20 if named.isdecimal() else DEFAULT_LIMIT

@@ -71,16 +71,29 @@ def aligned(forward: Callable, changed: tuple[int, ...]) -> Callable:
     return repaired
 
 
-def kernels(artifact: Artifact, plan: Plan, form: str = BINARY) -> dict[str, Kernel]:
+def kernels(artifact: Artifact, plan: Plan, form: str = BINARY) -> dict[str, Any]:
     """The kernels by their names in the text. form: of the code that is used."""
     kind = artifact.target.partition(":")[0]
-    found = {}
+    candidates: dict[str, list[Kernel]] = {}
+    written: dict[str, tuple[int, ...]] = {}
     for launch in plan.launches:
         code = artifact.files.get(code_file(launch.name, form))
         if code is None:
             raise PackageError(f"there is no code for the kernel {launch.name}")
-        found[launch.name] = Kernel(kind, launch, bytes(code), _sizes(launch))
-    return found
+        kernel = Kernel(kind, launch, bytes(code), _sizes(launch))
+        candidates.setdefault(launch.instead or launch.name, []).append(kernel)
+        written.setdefault(launch.name, launch.written)
+    return {
+        name: several[0] if len(several) == 1 else _tuned(kind, several, written.get(name, ()))
+        for name, several in candidates.items()
+    }
+
+
+def _tuned(kind: str, candidates: list[Kernel], written: tuple[int, ...]) -> Any:
+    # Not at the top: few packages have several configurations.
+    from .tuning import DeviceClock, Tuned
+
+    return Tuned(candidates, written, DeviceClock(kind))
 
 
 def _sizes(launch: Launch) -> Any:

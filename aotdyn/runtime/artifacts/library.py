@@ -89,11 +89,11 @@ def _private_file(data: bytes | memoryview, external: bytes) -> str:
     digest = hashlib.sha256(data).hexdigest()[:32]
     folder = _private_folder()
     library = folder / f"{digest}.so"
-    _write(library, data)
+    write_file(library, data)
     if not external:
         return str(library)
     digest = hashlib.sha256(digest.encode() + external).hexdigest()[:32]
-    _write(folder / f"{digest}.json", external)
+    write_file(folder / f"{digest}.json", external)
     return str(_linked(library, folder / f"{digest}.so", data))
 
 
@@ -106,7 +106,7 @@ def _linked(library: Path, path: Path, data: bytes | memoryview) -> Path:
         try:
             os.link(library, scratch)
         except OSError:  # not all file systems have links
-            _write(path, data)
+            write_file(path, data)
         else:
             os.replace(scratch, path)
     return path
@@ -122,7 +122,7 @@ def _private_folder() -> Path:
     return folder
 
 
-def _write(path: Path, data: bytes | memoryview) -> None:
+def write_file(path: Path, data: bytes | memoryview) -> None:
     """Writes a file whole. One that is there is read: it may have been cut off or changed."""
     if path.exists() and path.read_bytes() == bytes(data):
         return

@@ -31,7 +31,8 @@ class Options:
 
     isas: the vector ISAs that there is code for. threads: how many the loops are cut for; any
     number may run them. inductor: settings of Inductor, by name. ways: those that are tried, in
-    this order. imports: modules and files that register operators which graphs call.
+    this order. imports: modules and files that register operators which graphs call. tune: whether
+    kernels for GPUs come in several configurations, of which the device takes the fastest.
     """
 
     isas: tuple[str, ...] = tuple(ISAS)
@@ -39,6 +40,7 @@ class Options:
     inductor: dict[str, Any] = field(default_factory=dict)
     ways: tuple[str, ...] = WAYS
     imports: tuple[str, ...] = ()
+    tune: bool = False
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "Options":
@@ -50,6 +52,8 @@ class Options:
             if unknown or not own["isas"]:
                 raise AotdynError(f"isas are some of {', '.join(ISAS)}, not {sorted(unknown)}")
         own["imports"] = tuple(own.get("imports", ()))
+        if type(own.get("tune", False)) is not bool:
+            raise AotdynError(f"tune is true or false, not {own['tune']!r}")
         own["ways"] = tuple(own.get("ways", WAYS))
         if not own["ways"] or set(own["ways"]) - set(WAYS):
             raise AotdynError(f"ways are some of {', '.join(WAYS)}, not {list(own['ways'])}")

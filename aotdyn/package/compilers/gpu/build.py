@@ -80,7 +80,11 @@ class GpuBuilder:
                         built.refusals[job.graph.id] = str(error)
                         continue
                     built.artifacts[job.graph.id] = self._artifact(lowered)
-                    sizes += [len(kernel.code) for kernel in lowered.kernels]
+                    sizes += [
+                        len(each.code)
+                        for kernel in lowered.kernels
+                        for each in (kernel, *kernel.others)
+                    ]
                     seconds.append(lowered.seconds)
                     notes = [f"only where {condition}" for condition in lowered.conditions]
                     if lowered.plan.captured and lowered.plan.uncapturable:
@@ -118,21 +122,27 @@ class GpuBuilder:
 
     def _artifact(self, lowered) -> Artifact:
         files = {**lowered.files}
-        for kernel in lowered.kernels:
+        compiled = [each for kernel in lowered.kernels for each in (kernel, *kernel.others)]
+        for kernel in compiled:
             files[code_file(kernel.launch.name)] = kernel.code
             # Later devices can run the assembly of an architecture whose own features it lacks.
             if kernel.assembly and not self.architecture.exact:
                 files[code_file(kernel.launch.name, ASSEMBLY)] = kernel.assembly
-        launches = tuple(kernel.launch for kernel in lowered.kernels)
+        launches = tuple(kernel.launch for kernel in compiled)
         files["plan"] = plan_to_bytes(replace(lowered.plan, launches=launches))
         target = self.architecture.target
-        kernels = ", ".join(
-            f"{kernel.launch.symbol} {sized(len(kernel.code))}" for kernel in lowered.kernels
-        )
+        kernels = ", ".join(map(_kernel_told, lowered.kernels))
         notes = {"way": WAY, "kernels": kernels}
         if lowered.plan.captured or lowered.plan.uncapturable:
             notes["cudagraphs"] = _captures(lowered.plan)
         return Artifact(target, lowered.text, {}, files, notes)
+
+
+def _kernel_told(kernel: Any) -> str:
+    """A kernel in words."""
+    sizes = [len(each.code) for each in (kernel, *kernel.others)]
+    text = f"{kernel.launch.symbol} {sized(sum(sizes))}"
+    return f"{text} in {len(sizes)} configurations" if kernel.others else text
 
 
 def _captures(plan: Plan) -> str:

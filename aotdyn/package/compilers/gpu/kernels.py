@@ -1,7 +1,8 @@
 """Triton kernels -> machine code and what a launcher must know of it. What only Triton's own
 launcher can start is refused."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch._inductor.codecache import PyCodeCache
@@ -23,22 +24,28 @@ _WANTS = {
     "tensordesc_meta": None,
 }
 _POINTER = 8
+# Inductor's names for pointers that a kernel only reads through.
+_READ = re.compile(r"in_ptr\d+")
+
+CONFIGURATIONS = 6  # of a kernel, where the device is to choose: Inductor's first ones
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel for one architecture. code: cubin or hsaco. assembly: PTX, for NVIDIA only."""
+    """A kernel for one architecture. code: cubin or hsaco. assembly: PTX, for NVIDIA only. others:
+    the same kernel in other configurations."""
 
     launch: Launch
     code: bytes
     assembly: bytes
+    others: tuple["Compiled", ...] = ()
 
 
 def compile_kernel(
     name: str, defined: str, source: str, architecture: Architecture
 ) -> Compiled:
     """A kernel that Inductor has generated: a module that defines `defined`. name: in the text that
-    starts it.
+    starts it. In one configuration, or several where Inductor was not told to take one.
 
     Must run while `architecture` is pretended. Raises Refused.
     """
@@ -47,10 +54,34 @@ def compile_kernel(
         raise Refused(f"{name} is made by {type(kernel).__name__}")
     if kernel.device_props.cc != architecture.number:
         raise Refused(f"{name} was generated for {kernel.device_props.cc}")
+    kernel.configs = list(kernel.configs)[:CONFIGURATIONS]
     kernel._precompile_worker()
-    if len(kernel.compile_results) != 1:
-        raise Refused(f"{name} has {len(kernel.compile_results)} configurations to choose from")
-    return _compiled(name, kernel.compile_results[0], architecture)
+    found, refusals = [], []
+    for result in kernel.compile_results:
+        try:
+            made = _compiled(name, result, architecture)
+        except Refused as refused:
+            refusals.append(refused)
+        else:
+            if made not in found:
+                found.append(made)
+    if not found:
+        raise refusals[0]
+    return _with_others(found, _given(kernel.compile_results[0]))
+
+
+def _with_others(found: list[Compiled], given: list[str]) -> Compiled:
+    """The first of them, which has the others. given: the names of what each is handed over."""
+    first = found[0]
+    if len(found) == 1:
+        return first
+    name = first.launch.name
+    others = tuple(
+        replace(each, launch=replace(each.launch, name=f"{name}_{index}", instead=name))
+        for index, each in enumerate(found[1:], 1)
+    )
+    written = tuple(i for i, each in enumerate(given) if not _READ.fullmatch(each))
+    return replace(first, launch=replace(first.launch, written=written), others=others)
 
 
 def _compiled(name: str, result: CompileResult, architecture: Architecture) -> Compiled:
@@ -105,11 +136,16 @@ def _padding(name: str, types: dict[str, str], sizes: tuple[int, ...]) -> int:
     return len(sizes) - len(wanted)
 
 
+def _given(result: CompileResult) -> list[str]:
+    """The names of what the wrapper hands over."""
+    function = result.kernel.src.fn
+    constexprs = [i for i, p in enumerate(function.params) if p.is_constexpr]
+    return result._get_arg_lists(function.arg_names, constexprs)[1]
+
+
 def _grid(result: CompileResult, passed: list[str]) -> str:
     """The text of a function from what the wrapper hands over to the grid and what is passed."""
-    kernel = result.kernel
-    constexprs = [i for i, p in enumerate(kernel.src.fn.params) if p.is_constexpr]
-    _, given, _ = result._get_arg_lists(kernel.src.fn.arg_names, constexprs)
+    given = _given(result)
     grid = GridExpr.from_meta(result.inductor_meta, result.config)
     lines = [f"    {line}\n" for line in grid.prefix]
     sizes = f"({grid.x_grid}, {grid.y_grid}, {grid.z_grid})"

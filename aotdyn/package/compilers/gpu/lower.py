@@ -67,9 +67,11 @@ class _GpuLowering(PythonLowering):
     def settings(self) -> dict[str, Any]:
         return {
             **super().settings(),
-            # One configuration for each kernel, chosen without timing, the same each time.
-            "deterministic": True,
-            "triton.autotune_pointwise": False,
+            # One configuration for each kernel, chosen without timing, the same each time; or those
+            # that Inductor would time.
+            "deterministic": not self.options.tune,
+            "triton.autotune_pointwise": self.options.tune,
+            **({"max_autotune_pointwise": True} if self.options.tune else {}),
             "use_static_triton_launcher": False,
             # These compute or measure on the device.
             "joint_graph_constant_folding": False,
