@@ -38,8 +38,8 @@ _TORCH_FOREIGN = (
     "_dynamo", "_inductor", "_functorch", "fx", "jit", "onnx", "export", "_export", "compiler",
     "distributed", "multiprocessing", "profiler", "_subclasses", "_higher_order_ops", "package",
     "testing", "_logging", "hub", "serialization.py", "overrides.py", "_compile.py", "library.py",
-    "_library", "autograd", "cuda", "utils" + os.sep + "data", "_ops.py", "func",
-    "utils" + os.sep + "checkpoint.py", "utils" + os.sep + "hooks.py", "optim", "_lowrank.py",
+    "_library", "autograd", "cuda", "utils" + os.sep + "data", "_ops.py", "func" + os.sep,
+    "utils" + os.sep + "checkpoint.py", "utils" + os.sep + "hooks.py", "optim",
     os.path.join("nn", "modules", "lazy.py"),
 )  # fmt: skip
 

@@ -243,7 +243,9 @@ def call_live(
         # A function of torch that gets a callable of the program is no single operator.
         objects = any(isinstance(arg, _OBJECTS) for arg in (*args, *kwargs.values()))
         if not objects and goes_to_graph(t, live, args, kwargs):
-            return t.graph.call(live, args, kwargs)
+            found = _as_node(t, live, args, kwargs)
+            if found is not None:
+                return found
     elif live in ARRAY_FUNCTIONS:
         found = fold(t, live, args, kwargs)
         if found is not None:
@@ -259,6 +261,17 @@ def call_live(
 
 
 _OBJECTS = ObjectVariable | FunctionVariable | MethodVariable
+
+
+def _as_node(t, live: FunctionType, args: list[Variable], kwargs: dict) -> Variable | None:
+    """What a Python function of torch gives as one operator; None where it looks at the data: a
+    check in it that raises may be an assumption."""
+    try:
+        return t.graph.call(live, args, kwargs)
+    except GraphBreak as error:
+        if error.reason != "data_dependent" or refusal_to_inline(live) is not None:
+            raise
+    return None
 
 
 def call_object(

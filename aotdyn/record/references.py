@@ -206,6 +206,8 @@ def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:
         return ("call", (re.compile, value.pattern, value.flags)) if told else None
     if kind.__module__.partition(".")[0] == "numpy":
         return numpy_parts(value)
+    if kind in (typing.ParamSpecArgs, typing.ParamSpecKwargs):
+        return "call", (kind, value.__origin__)
     if not is_of_typing(kind) or not hasattr(value, "__args__"):
         return None
     if getattr(value, "__unpacked__", False):

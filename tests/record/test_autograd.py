@@ -381,7 +381,23 @@ def mapped_step_by_step(x):
     return map_over(lambda row, w: (row.sin() * w.sum()), x, x.detach() * 2)
 
 
+def made_in_the_frame(x):
+    class Steep(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.round()
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    return Steep.apply(x)
+
+
 WHOLE = {
+    made_in_the_frame: [(3, 3)],
     branches_with_modules: [(3, 3)],
     branches_that_are_methods: [(3, 3)],
     region_that_gives_a_dict: [(3, 3)],
@@ -455,6 +471,37 @@ def test_gradients(program, dynamic, tmp_path):
     with aotdyn.load(tmp_path / "a.pkg", on_miss="error"):
         served = aotdyn.compile(program, backend="eager", fullgraph=True, dynamic=dynamic)
         assert_equal(expected, outcome(served, shapes))
+
+
+class Scaled(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 5
+
+
+def class_that_leaves(x):
+    k = x.sum()
+
+    class Steeper(Scaled):
+        @staticmethod
+        def backward(ctx, g):
+            return Scaled.backward(ctx, g) * k
+
+    return Steeper, Steeper.apply(x)
+
+
+def test_functions_made_in_the_frame_leave_it(agree):
+    x = torch.ones(3)
+    agree(lambda x: class_that_leaves(x)[1], (x,), breaks=0)
+    agree(lambda x: class_that_leaves(x)[0]._backward_cls.__name__, (x,), breaks=1)
+    cls, y = aotdyn.compile(class_that_leaves, backend="eager", fullgraph=True)(x)
+    x.requires_grad_()
+    cls.apply(x).sum().backward()
+    assert x.grad.tolist() == [15, 15, 15]
 
 
 def second_order(call):

@@ -441,4 +441,20 @@ def p_what_typing_refuses_or_makes_anew(x):
     return told, P.args == P.args, P.args.__origin__ is P, get_args(unpacked)[0], x
 
 
+Given = ParamSpec("Given")
+
+
+def doubling(function: Callable[Given, torch.Tensor]) -> Callable[Given, torch.Tensor]:
+    def call(*args: Given.args, **kwargs: Given.kwargs) -> torch.Tensor:
+        return function(*args, **kwargs) * 2
+
+    return call
+
+
+@program()
+def p_typed_decorator(x):
+    made = doubling(torch.sin)
+    return made(x), made, made.__annotations__["args"] == Given.args
+
+
 test_agrees = program.test()

@@ -248,6 +248,18 @@ def methods(x):
     )
 
 
+def masked(x):
+    kept = x > 0
+    return torch.masked.sum(x, 1, mask=kept), torch.masked.softmax(x, 1, mask=kept)
+
+
+def checks(x):
+    torch._check(x.dim() == 2, lambda: "no matrix")
+    torch._check_value(x.shape[0] > 1)
+    loss = F.gaussian_nll_loss(x, x * 2, x.abs() + 1)
+    return loss, torch.unravel_index(torch.tensor([3, 5]), x.shape)
+
+
 def inline_function(x):
     with torch.no_grad():
         return Square.apply(x)
@@ -275,6 +287,8 @@ WHOLE = [
     operators,
     indexing,
     methods,
+    masked,
+    checks,
     inline_function,
 ]
 

@@ -2,6 +2,7 @@
 builtin types."""
 
 import types
+import typing
 from typing import Any
 
 from ...package.reference import Import
@@ -27,6 +28,7 @@ from ..references import is_bound_enum_member
 from ..signals import GraphBreak, Raised
 from ..variables import (
     DELETED,
+    Alias,
     Constant,
     DictVariable,
     HolderVariable,
@@ -187,6 +189,8 @@ def _by_c(t, self: Known, key: str, default: Variable | None) -> Variable:
         if found is not None:
             return found
     if _is_made_anew(value, key):
+        if type(value) is typing.ParamSpec and key in ("args", "kwargs"):
+            return Alias(getattr(value, key))
         raise GraphBreak("attribute", f"{self.describe()}.{key}")
     if not hasattr(value, key):
         if not isinstance(value, type) and type(getattr(value, "__dict__", None)) is dict:

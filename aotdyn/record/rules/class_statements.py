@@ -17,6 +17,8 @@ import types
 import typing
 from typing import Any, NoReturn
 
+import torch
+
 from ...package.made_classes import made_class
 from ...package.reference import Import
 from ...package.replaced import BUILTINS
@@ -42,12 +44,14 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from .builtin_attributes import known_getattr
 from .table import rule
 
 NONE = Constant(None)
 
 # Metaclasses that run no code of the program.
-_METACLASSES = (type, abc.ABCMeta, typing.NamedTupleMeta)
+_OF_AUTOGRAD = type(torch.autograd.Function)
+_METACLASSES = (type, abc.ABCMeta, typing.NamedTupleMeta, _OF_AUTOGRAD)
 
 
 # -- making a class ------------------------------------------------------------
@@ -166,6 +170,9 @@ def finish_class(
         called = t.constant(names.get("__qualname__", Constant(name)))
         told = f"{called}.__init_subclass__() takes no keyword arguments"
         t.raise_exception(TypeError, told)
+    if meta is _OF_AUTOGRAD and hook is not None:
+        # What makes the class without the hook does not do what the metaclass does.
+        _refuse(name)
     made = make_class(t, meta, name, bases, names, quiet=hook is not None)
     if cell is not None:
         t.effects.set_cell(cell, made)
@@ -342,6 +349,15 @@ def init_subclass(t, self, **kwargs):
 @rule(vars(object)["__subclasshook__"], Known)
 def subclass_hook(t, self, cls):
     return Constant(NotImplemented)
+
+
+@rule(getattr, ClassVariable)
+def made_getattr(t, self, name, default=None):
+    """What the metaclass of autograd's functions gives them their stand-ins do not have."""
+    key = t.constant(name)
+    if self.meta is _OF_AUTOGRAD and key in ("_backward_cls", "_autograd_function_id"):
+        raise GraphBreak("attribute", f"{self.describe()}.{key}")
+    return known_getattr(t, self, name, default)
 
 
 # -- changing a class ------------------------------------------------------------

@@ -231,19 +231,18 @@ def _is(item: Variable, value: object) -> bool:
 # -- numbers that depend on data ---------------------------------------------------------------
 
 
-@rule(torch._check, Symbolic)
-def check(t, self, message=None):
-    """The program says what must hold: known from here on, and checked by the graph."""
-    if t.unbacked.depends_on_data(self.value):
-        t.shapes.assume(self.value)
-        t.unbacked.checked(self)
+@rule(torch._check_with)
+def check(t, error, cond, message):
+    """The program says what must hold: known from here on, and checked by the graph. All of
+    `torch._check`, `_check_value` and the like come here."""
+    cond = t.realize(cond)
+    if not isinstance(cond, Symbolic):
+        return Constant(None) if _is(cond, True) else NotImplemented
+    if t.unbacked.depends_on_data(cond.value):
+        t.shapes.assume(cond.value)
+        t.unbacked.checked(cond)
         return Constant(None)
-    return Constant(None) if t.shapes.decide(self) else NotImplemented
-
-
-@rule(torch._check, Constant)
-def check_known(t, self, message=None):
-    return Constant(None) if self.value is True else NotImplemented
+    return Constant(None) if t.shapes.decide(cond) else NotImplemented
 
 
 @rule((math.isnan, math.isinf), Symbolic)

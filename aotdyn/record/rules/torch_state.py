@@ -9,7 +9,7 @@ from ...package.source import Bound, Called, Item
 from ...package.state import KERNELS
 from ..attributes import own_dict_source
 from ..invoke import CALL_RULES, CONSTRUCTORS
-from ..operation import apply, call
+from ..operation import apply, call, holds
 from ..polyfills.contexts import Region
 from ..references import importable
 from ..signals import GraphBreak, Raised
@@ -170,6 +170,9 @@ def count_modes(t):
 
 @rule(torch.broadcast_shapes)
 def broadcast_shapes(t, *shapes):
+    shapes = [t.realize(shape) for shape in shapes]
+    if holds(t, shapes)[1]:
+        return t.inline_live(torch.broadcast_shapes, shapes, {})
     return t.wrap_result(torch.broadcast_shapes(*map(t.constant, shapes)))
 
 
