@@ -256,8 +256,15 @@ def masked(x):
 def checks(x):
     torch._check(x.dim() == 2, lambda: "no matrix")
     torch._check_value(x.shape[0] > 1)
+    torch._check_tensor_all(x < 100)
     loss = F.gaussian_nll_loss(x, x * 2, x.abs() + 1)
     return loss, torch.unravel_index(torch.tensor([3, 5]), x.shape)
+
+
+def old_constructors(x):
+    made = torch.Tensor([1, 2, 3]), torch.LongTensor((1, 2)), torch.FloatTensor([[1.5], [2]])
+    empty = torch.Tensor(2, x.shape[0]).fill_(1), torch.IntTensor(x.shape).zero_()
+    return *made, *empty, torch.DoubleTensor(), x + torch.Tensor([1])
 
 
 def inline_function(x):
@@ -289,6 +296,7 @@ WHOLE = [
     methods,
     masked,
     checks,
+    old_constructors,
     inline_function,
 ]
 

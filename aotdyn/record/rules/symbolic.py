@@ -15,10 +15,14 @@ from torch.utils._sympy.functions import (
     OpaqueUnaryFn_tanh,
 )
 
+from ..invoke import CONSTRUCTORS
 from ..operation import apply
+from ..polyfills.checks import check_tensor_all
+from ..signals import GraphBreak
 from ..unbacked import size_variable
 from ..variables import (
     Constant,
+    ListVariable,
     Sequence,
     SliceVariable,
     Symbolic,
@@ -245,6 +249,16 @@ def check(t, error, cond, message):
     return Constant(None) if t.shapes.decide(cond) else NotImplemented
 
 
+@rule(torch._check_tensor_all_with)
+def check_tensor(t, error, cond, message=None):
+    """By a branch, which may be an assumption: where it is wrong, the program runs again without
+    this."""
+    cond = t.realize(cond)
+    if not isinstance(cond, TensorVariable) or cond.fake.dtype is not torch.bool:
+        return NotImplemented
+    return t.inline_live(check_tensor_all, [error, cond, message or Constant(None)], {})
+
+
 @rule((math.isnan, math.isinf), Symbolic)
 def not_finite(t, self):
     """A float that came in is finite: no other is ever symbolic."""
@@ -259,6 +273,40 @@ def new_tensor(t, self, data, **how):
     """As `torch.tensor`, of the type and on the device of a tensor."""
     own = {"dtype": Constant(self.fake.dtype), "device": Constant(self.fake.device)}
     return tensor_of_numbers(t, data, **{**own, **how})
+
+
+def _make_legacy(t, cls, args, kwargs) -> Variable:
+    """`torch.FloatTensor(…)` and `torch.Tensor(…)`: sizes, or data in a list or tuple."""
+    dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
+    how = {"dtype": Constant(dtype), "device": Constant(torch.device("cpu"))}
+    args = [t.realize(arg) for arg in args]
+    first = args[0] if args else None
+    if kwargs or torch.tensor(()).device.type != "cpu":
+        raise GraphBreak("unknown_call", f"making a {cls.__name__}")
+    if first is None or all(_is_size(arg) for arg in args):
+        return t.graph.call(torch.empty, args or [Constant(0)], how)
+    if len(args) == 1 and isinstance(first, TupleVariable) and first.cls is torch.Size:
+        return t.graph.call(torch.empty, args, how)
+    if len(args) == 1 and type(first) in (ListVariable, TupleVariable):
+        return apply(t, torch.tensor, args, how)
+    raise GraphBreak("unknown_call", f"making a {cls.__name__} of a {first.describe()}")
+
+
+def _is_size(value: Variable) -> bool:
+    return _is_symbolic_int(value) or isinstance(value, Constant) and value.type is int
+
+
+def _legacy(cls: Any) -> None:
+    @rule(cls)
+    def make(t, *args, **kwargs):
+        return _make_legacy(t, cls, args, kwargs)
+
+
+CONSTRUCTORS[torch.Tensor] = _make_legacy
+for _cls in (torch.FloatTensor, torch.DoubleTensor, torch.HalfTensor, torch.BFloat16Tensor,
+             torch.ByteTensor, torch.CharTensor, torch.ShortTensor, torch.IntTensor,
+             torch.LongTensor, torch.BoolTensor):  # fmt: skip
+    _legacy(_cls)
 
 
 # Functions of torch that take a length as an int of C++, and so fix it, with the names of their
