@@ -48,6 +48,7 @@ from .rules import (
     context_variables,
     copying,
     deques,
+    devices,
     distributions,
     enums,
     exception_groups,
@@ -106,7 +107,7 @@ from .variables import (
 # Importing these registers their rules.
 RULE_MODULES = (
     arrays, attention, attributes, autograd, builtin_attributes, builtins, class_statements,
-    context_variables, copying, deques, distributions, enums, exception_groups, exceptions,
+    context_variables, copying, deques, devices, distributions, enums, exception_groups, exceptions,
     function_objects, functions, generics, gradients, hashing, higher_order, holders, hooks,
     identities, inspection, instance_dicts, iterators, late_texts, library, live_iterators,
     mapping_objects, mappings, messages, module_hooks, modules, patterns, proxies, rebuild,

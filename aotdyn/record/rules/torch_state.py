@@ -234,6 +234,7 @@ _QUERIES = (
     torch.get_deterministic_debug_mode, torch.is_vulkan_available, torch.initial_seed,
     torch.backends.mkldnn.is_available, torch.backends.openmp.is_available,
     torch.backends.cuda.is_built, torch.accelerator.is_available,
+    torch._C._accelerator_getAccelerator,
 )  # fmt: skip
 
 

@@ -166,6 +166,11 @@ def _replacements(architecture: Architecture) -> Iterator[tuple[Any, str, Any]]:
     ):  # fmt: skip
         yield torch._C, f"_cuda_{name}", nothing
     yield torch._C, "_cuda_isInBadFork", lambda: False
+    yield torch.cuda.graphs, "_cuda_isCurrentStreamCapturing", lambda: False
+    yield torch.cuda.nvtx, "_nvtx", SimpleNamespace(
+        rangePushA=zero, rangePop=zero, rangeStartA=zero, rangeEnd=nothing, markA=nothing,
+        deviceRangeStart=nothing, deviceRangeEnd=nothing,
+    )
     yield torch._C, "_cuda_memoryStats", lambda device=0: {}
     yield torch._C, "_has_cuda", True
     yield torch.cuda, "_initialized", True
