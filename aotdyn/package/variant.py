@@ -71,7 +71,8 @@ class Variant:
         return hashlib.sha256(plain_text(facts).encode()).hexdigest()[:16]
 
 
-_hashes: dict[int, tuple[CodeType, str]] = {}
+# id of a code object -> it and its hash.
+known_hashes: dict[int, tuple[CodeType, str]] = {}
 
 
 def code_hash(code: CodeType) -> str:
@@ -80,11 +81,11 @@ def code_hash(code: CodeType) -> str:
     Raises nothing: constants of unknown type (only made by tools) count by their `repr`. It is
     remembered; the code object is kept alive, so that its id stays its own.
     """
-    known = _hashes.get(id(code))
+    known = known_hashes.get(id(code))
     if known is None:
         digest = hashlib.sha256()
         _feed(code, digest)
-        known = _hashes[id(code)] = (code, digest.hexdigest()[:16])
+        known = known_hashes[id(code)] = (code, digest.hexdigest()[:16])
     return known[1]
 
 

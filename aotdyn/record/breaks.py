@@ -20,7 +20,7 @@ from ..policy import keeps_locals, looks_for_callers, sees_lifetimes
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
-from .lifetimes import frame_ends, has_end
+from .lifetimes import frame_ends, is_held
 from .references import importable
 from .signals import GraphBreak, SkipFrame
 from .variables import (
@@ -143,7 +143,7 @@ class Ending:
     def resume(self, offset: int, pushed: list[str] | None = None) -> str:
         """The expression for the continuation at an offset, with these values pushed."""
         values, point = self.continuation(offset, [*self.stack, *(pushed or [])])
-        return f"{self.w.runtime('Continue')}({self.w.ref(EntryAt(point))}, ({values}))"
+        return f"{self.w.runtime('Next')}(({self.w.ref(EntryAt(point))}, ({values})))"
 
     def plain(self, offset: int) -> str:
         """The expression that runs the rest of the frame as plain Python."""
@@ -160,7 +160,7 @@ class Ending:
         values, point = self.continuation(handler.target, self.frame.stack[: handler.depth])
         point = replace(point, offset=self.ins.start, kind=RAISE)
         values = f"{values}{self.w.runtime('thrown')}({error}), "
-        return f"{self.w.runtime('Continue')}({self.w.ref(EntryAt(point))}, ({values}))"
+        return f"{self.w.runtime('Next')}(({self.w.ref(EntryAt(point))}, ({values})))"
 
     def continuation(
         self,
@@ -227,7 +227,7 @@ class Ending:
             name for name, value in values.items()
             if name not in live
             and not (given and isinstance(value.source, Local))
-            and (_is_frames_class(value) or has_end(self.t, value))
+            and (_is_frames_class(value) or is_held(self.t, value))
         }  # fmt: skip
 
     @property

@@ -222,6 +222,11 @@ class Tracer:
         held = self._by_id.get(id(value))
         return held[1] if held is not None else None
 
+    def live_of(self, variable: Variable) -> Any:
+        """The object that came in and that a variable stands for; None where nothing has looked at
+        one that can be told apart by identity."""
+        return next((live for live, held in self._by_id.values() if held is variable), None)
+
     def made_as(self, value: Any) -> Variable | None:
         """The variable that an object stands in for which the frame makes; None for any other."""
         held = self._by_id.get(id(value))

@@ -12,7 +12,7 @@ from . import misses
 from .cpython import internal, native, released
 from .hook import hookless, pass_over
 from .link import Linked
-from .support import Continue, Rest
+from .support import Next, Rest
 
 # (entry, hits, misses) of entries that are no more, with the callable they belonged to.
 retired: list[tuple[EntryKey, int, int]] = []
@@ -32,7 +32,7 @@ class Entry:
 
     __slots__ = (
         "code", "globals", "point", "settings", "first", "variants", "late", "linked", "skipped",
-        "history", "generation", "hits", "missed", "_plain", "_released", "_key", "parent",
+        "history", "generation", "hits", "missed", "plain", "_released", "_key", "parent",
         "children", "asked_for", "pending", "dropped", "computed",
     )  # fmt: skip
 
@@ -52,7 +52,6 @@ class Entry:
         self.generation = 0
         self.hits = 0
         self.missed = 0
-        self._plain: Callable | None = None
         self._released: Callable | None = None
         self._key: EntryKey | None = None
         self.parent = parent
@@ -78,13 +77,14 @@ class Entry:
             self._key = EntryKey(module, self.code.co_qualname, code_hash(self.code), self.point)
         return self._key
 
-    @property
-    def plain(self) -> Callable:
-        """Runs the frame as plain Python, given its frame values."""
-        if self._plain is None:
-            self._plain = native(self.code, self.globals, self.point, pass_over)
-            pass_over(self._plain.__code__)
-        return self._plain
+    def __getattr__(self, name: str) -> Callable:
+        """`plain`, which runs the frame as plain Python, given its frame values: made when it is
+        first asked for, and an attribute like all others from then on."""
+        if name != "plain":
+            raise AttributeError(name)
+        self.plain = native(self.code, self.globals, self.point, pass_over)
+        pass_over(self.plain.__code__)
+        return self.plain
 
     @property
     def released(self) -> Callable:
@@ -168,10 +168,10 @@ def dispatch(entry: Entry, values: tuple) -> Any:
             # In the traceback only the body holds them: it lets go of them in the frame's order.
             inputs = values = None
             raise
-        if type(result) is not Continue:
+        if type(result) is not Next:
             del inputs, values
             if type(result) is Rest:
                 return entry.settings.run_rest(result.entry, result.values)
             return result
-        entry, values = result.entry, result.values
+        entry, values = result
         del result

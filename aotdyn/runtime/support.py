@@ -16,7 +16,7 @@ from ..package.modules import hook_kinds, hook_registries
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.resolve import made_alike
 from ..package.values import contents, same_value
-from ..package.variant import code_hash
+from ..package.variant import code_hash, known_hashes
 from ..package.waiting import waits_at
 from .cpython import END
 from .messages import log_at, warn_above, warn_at
@@ -24,21 +24,18 @@ from .restart import keep, require
 from .steps import ended, handling, thrown, wait_on, waiting
 
 __all__ = [
-    "Continue", "END", "Rest", "ahead", "annotations", "bare", "code_is", "contents", "ended",
+    "END", "Next", "Rest", "ahead", "annotations", "bare", "code_is", "contents", "ended",
     "handling", "has_end", "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike",
     "made_class", "may_raise", "no_global_hooks", "no_hooks", "over", "own_dict", "require",
     "same_keys", "same_value", "thrown", "wait_on", "waiting", "waits_at", "warn_above", "warn_at",
 ]  # fmt: skip
 
 
-class Continue:
-    """What a body returns when the frame goes on in another entry."""
+class Next(tuple):
+    """What a body returns when the frame goes on in another entry: (entry, values). A tuple,
+    because that is made without a Python frame."""
 
-    __slots__ = ("entry", "values")
-
-    def __init__(self, entry: Any, values: tuple):
-        self.entry = entry
-        self.values = values
+    __slots__ = ()
 
 
 class Rest:
@@ -60,7 +57,9 @@ def in_inference(graph: Callable, inputs: tuple) -> tuple:
 
 def code_is(function: Any, expected: str) -> bool:
     """Whether a function has the code with this hash."""
-    return code_hash(function.__code__) == expected
+    code = function.__code__
+    known = known_hashes.get(id(code))
+    return (known[1] if known is not None else code_hash(code)) == expected
 
 
 def same_keys(mapping: dict, keys: tuple) -> bool:

@@ -1,6 +1,7 @@
 """When objects end that the program sees go: in the middle of a frame, with it, never later."""
 
 import contextlib
+import functools
 
 import torch
 
@@ -254,6 +255,94 @@ def p_open_file(x):
         note(log, "inside")
     log.append("closed")
     return x, log
+
+
+class Holder:
+    """Holds whatever it is told to."""
+
+
+def _last(log, value):
+    """A container of some kind around an object that ends, made anew at each call."""
+    made, tensor, module = Holder(), torch.ones(1), torch.nn.Identity()
+    made.value, tensor.value, module.value = (ending(log, name) for name in ("o", "t", "m"))
+    held = [[ending(log, "list")], {"k": (ending(log, "dict"),)}, made, tensor, module,
+            functools.partial(note, ending(log, "p")), iter([ending(log, "i")])]  # fmt: skip
+    return held[value]
+
+
+@program(*((torch.ones(2), index) for index in range(7)), breaks=None)
+def p_containers_of_what_ends(x, index):
+    log = []
+    held = _last(log, index)
+    note(log, "made")
+    x = x + 1
+    note(log, "kept")
+    held = None
+    log.append("dropped")
+    note(log, "end")
+    return x * 2, log, held
+
+
+@program(breaks=None)
+def p_container_in_a_loop(x):
+    log = []
+    for turn in range(3):
+        held = [ending(log, turn)]
+        x = x + len(held)
+        note(log, turn)
+    note(log, "end")
+    return x, log
+
+
+@program(breaks=None)
+def p_container_that_outlives_a_handler(x):
+    log = []
+    try:
+        held = [ending(log)]
+        x = x + 1
+        note(log, "in the block")
+        raise ValueError("x")
+    except ValueError:
+        note(log, "handled")
+        x = x + 1
+    note(log, "after")
+    del held
+    note(log, "end")
+    return x, log
+
+
+@program(breaks=None)
+def p_function_that_holds_what_ends(x):
+    log = []
+
+    def make():
+        held = ending(log)
+        return lambda: held
+
+    made = make()
+    note(log, "made")
+    x = x + 1
+    note(log, "kept")
+    made = None
+    note(log, "dropped")
+    return x, log, made
+
+
+@program(breaks=None)
+def p_generator_that_eager_code_begins(x):
+    log = []
+    generator = steps(log)
+    log.append(first_of(generator))
+    note(log, "begun")
+    x = x + 1
+    generator = None
+    log.append("dropped")
+    return x, log
+
+
+@aotdyn.disable
+def first_of(generator):
+    return next(generator)
 
 
 test_agrees = program.test()

@@ -12,6 +12,7 @@ from ..body import BodyWriter
 from ..operation import apply
 from ..signals import GraphBreak
 from ..variables import (
+    ITSELF,
     Constant,
     DictVariable,
     ListVariable,
@@ -95,7 +96,7 @@ def _parts(source: Source) -> Source:
 
 @advances(LiveIterator, LiveEnumerate, LiveZip)
 def advance_live(t, self):
-    if self.driver is None or self.driver is self:
+    if self.driver in (None, ITSELF):
         self.steps += 1
     return _next(t, self, self)
 
@@ -103,9 +104,10 @@ def advance_live(t, self):
 def _next(t, self: LiveIterator, driver: LiveIterator) -> Variable | None:
     """The next value. Raises GraphBreak where an iterator is advanced both by itself and by the
     one around it."""
-    if self.driver not in (None, driver):
+    known = ITSELF if driver is self else driver
+    if self.driver not in (None, known):
         raise GraphBreak("live_iterator", f"{self.describe()}, advanced from two sides")
-    self.driver = driver
+    self.driver = known
     t.effects.touch(self)
     return _NEXT[type(self)](t, self)
 
@@ -202,7 +204,7 @@ _NEXT = {
 def _iterator_effect(w: BodyWriter, v: LiveIterator, target: str) -> list[str]:
     """Advances the iterator itself; those within it go with it."""
     step = f"next({target}, None)"
-    if v.driver is not v:
+    if v.driver is not ITSELF:
         return []
     return [step if v.steps == 1 else f"for _ in range({v.steps}): {step}"]
 

@@ -22,6 +22,7 @@ from .containers import (
     ViewVariable,
 )
 from .iterators import (
+    ITSELF,
     BackwardsIterator,
     EnumerateVariable,
     FilterVariable,
@@ -77,6 +78,7 @@ __all__ = [
     "KernelVariable",
     "ListVariable",
     "LiveEnumerate",
+    "ITSELF",
     "LiveIterator",
     "LiveListVariable",
     "LiveZip",

@@ -90,11 +90,15 @@ class BackwardsIterator(IteratorVariable):
         return iterator_type(self.of.type, True)
 
 
+# In place of the iterator: one that knew itself would keep what it goes over alive.
+ITSELF = object()
+
+
 class LiveIterator(IteratorVariable):
     """An iterator of C over a sequence, that existed before the frame.
 
     taken: how many values the frame has got from it. ended: it has said that nothing is left.
-    driver: what advances it, itself or the iterator around it; None as long as nothing has.
+    driver: what advances it, ITSELF or the iterator around it; None as long as nothing has.
     steps: how often the frame has advanced it, which the body repeats.
     """
 
@@ -105,7 +109,7 @@ class LiveIterator(IteratorVariable):
         self.live = live
         self.taken = 0
         self.ended = False
-        self.driver: LiveIterator | None = None
+        self.driver: LiveIterator | object | None = None
         self.steps = 0
 
     @property
