@@ -67,7 +67,7 @@ class _Meetings:
     def _drop_those_still_named(self) -> None:
         """A class that some guard needs as an object stays one, and so do all classes whose path
         leads through it."""
-        while True:
+        while self.sources:
             named: set[int] = set()
             for guard in self.guards():
                 named.update(_live_in(guard.source), _live_in(guard.expected))
