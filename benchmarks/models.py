@@ -39,7 +39,9 @@ SHAPES = ((2, 16), (3, 24), (4, 32))
 @dataclass
 class Row:
     """What came of one model. seconds: CPU time of the first traced call, which traces and runs.
-    equal: to the last bit at every shape. difference: else the largest one between two numbers,
+    breaks: the places at which graphs break; broken: the variants that do, which are more where
+    several frames lead to a place or meet it again with other values. equal: to the last bit at
+    every shape. difference: else the largest one between two numbers,
     where all else is equal (a program that asks `is_compiling()` may take another algorithm)."""
 
     name: str
@@ -48,6 +50,7 @@ class Row:
     graphs: int = 0
     operators: int = 0
     breaks: int = 0
+    broken: int = 0
     seconds: float = 0.0
     after_shapes: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -324,7 +327,8 @@ def _count(row: Row, path: Path) -> None:
     row.graphs = len(recording.graphs)
     row.operators = sum(len(graph.nodes) for graph in recording.graphs.values())
     causes = [variant.breaks for variant in recording.variants if variant.breaks is not None]
-    row.breaks = len(causes)
+    row.breaks = len({cause.stack[-1:] or row.name for cause in causes})
+    row.broken = len(causes)
     row.reasons = [f"{c.reason}: {c.detail} at {c.stack[-1] if c.stack else '?'}" for c in causes]
 
 

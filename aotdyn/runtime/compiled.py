@@ -47,6 +47,8 @@ def compiled(target: Any, settings: Settings) -> Any:
     Raises TypeError for what cannot be called.
     """
     use.count += 1
+    if isinstance(target, staticmethod | classmethod):
+        return type(target)(compiled(target.__func__, settings))
     target = getattr(target, ORIGINAL, target)
     if isinstance(target, Module):
         return CompiledModule(target, settings)
@@ -227,7 +229,8 @@ class CompiledModule(Module):
         return getattr(own["_orig_mod"], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_orig_mod" or "_orig_mod" not in self.__dict__.get("_modules", {}):
+        ready = "_orig_mod" in self.__dict__.get("_modules", {})
+        if name == "_orig_mod" or not ready or name in self.__dict__ or name in _OWN:
             super().__setattr__(name, value)
         else:
             setattr(self._orig_mod, name, value)
@@ -247,8 +250,24 @@ class CompiledModule(Module):
     def __iter__(self) -> Any:
         return iter(self._orig_mod)
 
+    def __copy__(self) -> "CompiledModule":
+        return self._like(copy.copy(self._orig_mod), self._own_state())
+
     def __deepcopy__(self, memo: dict) -> "CompiledModule":
-        return CompiledModule(copy.deepcopy(self._orig_mod, memo), self._serve.settings)
+        return self._like(*copy.deepcopy((self._orig_mod, self._own_state()), memo))
 
     def __reduce__(self) -> Any:
-        raise TypeError("a compiled module cannot be pickled; pickle the original (_orig_mod)")
+        return CompiledModule, (self._orig_mod, self._serve.settings), self._own_state()
+
+    def _like(self, module: Module, state: dict[str, Any]) -> "CompiledModule":
+        made = CompiledModule(module, self._serve.settings)
+        made.__dict__.update(state)
+        return made
+
+    def _own_state(self) -> dict[str, Any]:
+        """What it holds besides the original: its hooks for one."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_modules", "_serve")}
+
+
+# What methods of `Module` set that concern the calls of the compiled module itself.
+_OWN = frozenset(("_is_full_backward_hook", "_compiled_call_impl"))

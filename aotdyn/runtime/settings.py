@@ -47,6 +47,7 @@ class Settings:
         self.backend = backend
         self.fullgraph = fullgraph
         self.dynamic = dynamic
+        self._asked = (backend, fullgraph, dynamic, options, mode)
         self.options, live = compile_options(mode, options)
         if live:
             logs.warn(
@@ -56,6 +57,10 @@ class Settings:
         self.capture = bool((options or {}).get("capture", fullgraph or _torch_captures()))
         self._entries: dict[int, Entry] = {}
         _all.add(self)
+
+    def __reduce__(self) -> tuple:
+        """Entries are another process' own."""
+        return Settings, self._asked
 
     def entry(self, code: CodeType, globals_: dict, point: Point | None = None) -> Entry:
         """The entry for a code object; made when it is first asked for."""

@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import pickle
 import sys
 
 import pytest
@@ -98,6 +99,25 @@ def test_methods_bound_and_through_an_instance():
     assert torch.equal(eager(Counter.twice)(counter, x), counter.twice(x))
 
 
+class Decorated:
+    @eager
+    @staticmethod
+    def plus(x):
+        return x + 1, torch.compiler.is_compiling()
+
+    @eager
+    @classmethod
+    def named(cls, x):
+        return cls.__name__, x * 2, torch.compiler.is_compiling()
+
+
+def test_decorators_of_methods_are_kept():
+    x = torch.ones(2)
+    for owner in (Decorated, Decorated()):
+        assert owner.plus(x)[1] is owner.named(x)[2] is True
+        assert owner.named(x)[0] == "Decorated"
+
+
 def test_module_attributes_and_state():
     module = Counter()
     compiled = eager(module)
@@ -117,6 +137,32 @@ def test_module_attributes_and_state():
     other = copy.deepcopy(compiled)
     assert other._orig_mod is not module
     assert torch.equal(other(x), module(x))
+
+
+def test_compiled_modules_are_copied_and_pickled():
+    x = torch.ones(1, 2)
+    compiled = eager(Counter())
+    compiled.register_forward_hook(doubled)
+    expected = compiled(x)
+    pickled = pickle.loads(pickle.dumps(compiled))
+    for again in (copy.copy(compiled), copy.deepcopy(compiled), pickled):
+        assert torch.equal(again(x), expected)
+        again.calls = 7
+        assert compiled.calls == 1
+
+
+def doubled(module, args, out):
+    return out * 2
+
+
+def test_backward_hooks_of_the_compiled_module_run():
+    seen = []
+    module = Counter()
+    compiled = eager(module)
+    compiled.register_full_backward_hook(lambda m, into, out: seen.append(out[0].sum().item()))
+    compiled(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    assert seen == [2.0]
+    assert module._is_full_backward_hook is None
 
 
 def test_hooks_run():
