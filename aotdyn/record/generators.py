@@ -184,6 +184,7 @@ def _run(t, generator: GeneratorVariable, raised: Raised | None) -> Variable | N
         generator.finished = True
         raise
     finally:
+        raised = None  # as in `run_inlined`
         generator.running = False
         generator.handled = t.handled if t.handled is not generator.outer else None
         t.handled = outer

@@ -9,7 +9,7 @@ from .lifetimes import dropped
 from .opcodes import HANDLERS, REFUSED
 from .opcodes.control import Return, Yield
 from .signals import GraphBreak, Raised, SkipFrame
-from .variables import Constant
+from .variables import Constant, ExceptionVariable
 
 # A trace this long is an unrolled loop that nobody wants compiled.
 INSTRUCTION_LIMIT = 2_000_000
@@ -36,7 +36,9 @@ def run(t, frame: Frame, first: Raised | None = None) -> Return | Yield:
             raise
         except Raised as raised:
             pending = None  # its traceback leads here: it would keep itself
-            outcome = unwind(t, frame, ins, raised)
+            outcome = unwind(t, frame, ins, raised.value)
+            if outcome is None:
+                raise
         if outcome is None:
             frame.index += 1
         elif type(outcome) is int:
@@ -56,14 +58,12 @@ def step(t, frame: Frame, ins: Instruction) -> Return | Yield | int | None:
     return handler(t, frame, ins)
 
 
-def unwind(t, frame: Frame, ins: Instruction, raised: Raised) -> int:
-    """Moves to the handler of an exception, as the exception table says; returns its offset.
-
-    Raises the exception again where the frame has none.
-    """
+def unwind(t, frame: Frame, ins: Instruction, raised: ExceptionVariable) -> int | None:
+    """Moves to the handler of an exception, as the exception table says; returns its offset, or
+    None where the frame has none."""
     entry = frame.decoded.handler(ins.offset)
     if entry is None:
-        raise raised
+        return None
     if frame.caller is None and ins.opname != "RERAISE":
         frame.raised_at = t.step
     if frame is t.root:
@@ -72,5 +72,5 @@ def unwind(t, frame: Frame, ins: Instruction, raised: Raised) -> int:
     del frame.stack[entry.depth :]
     if entry.lasti:
         frame.push(Constant(ins.offset))
-    frame.push(raised.value)
+    frame.push(raised)
     return entry.target

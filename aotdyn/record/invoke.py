@@ -85,6 +85,7 @@ def run_inlined(t, frame: Frame, raised: Raised | None = None):
     try:
         return run(t, frame, raised)
     finally:
+        raised = None  # its traceback leads here: it would keep itself
         t.depth -= 1
         t.frame = outer
 

@@ -8,7 +8,7 @@ new instructions stand in front of it or instead of it (one exception: `_moved_s
 import sys
 from collections.abc import Callable, Iterator
 from opcode import EXTENDED_ARG, _inline_cache_entries, hasfree, opmap, opname
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from aotdyn.package.point import RAISE, STEP, Point
@@ -29,6 +29,7 @@ _CELL_OPS = frozenset(hasfree)
 _KW_NAMES, _CALL = opmap["KW_NAMES"], opmap["CALL"]
 _CALL_PREFIX = frozenset((_KW_NAMES, opmap["PRECALL"]))
 _NOP, _POP_EXCEPT, _PUSH_EXC_INFO = opmap["NOP"], opmap["POP_EXCEPT"], opmap["PUSH_EXC_INFO"]
+_RERAISE = opmap["RERAISE"]
 _REARRANGING = frozenset(opmap[name] for name in ("SWAP", "COPY", "POP_TOP", "NOP"))
 
 # The parameter of a resume function whose original has no local variable; no source can name it.
@@ -208,6 +209,28 @@ def rethrow(error: BaseException) -> None:
         error.__context__ = context
 
 
+@internal
+def adopt(error: BaseException) -> None:
+    """The frame that calls, which an exception is about to leave, takes the place of the step that
+    has raised it in the traceback: it is what holds the variables."""
+    frame, trace = sys._getframe(1), error.__traceback__
+    if trace is not None and _is_step_of(trace.tb_frame.f_code, frame.f_code):
+        # Where the frame is now has no line, and no columns either.
+        error.__traceback__ = TracebackType(
+            trace.tb_next, frame, frame.f_lasti, trace.tb_lineno
+        )  # fmt: skip
+
+
+def _is_step_of(code: CodeType, of: CodeType) -> bool:
+    """Whether a code object is made by `_step_code` from the original of another one."""
+    return (
+        END in code.co_consts
+        and code.co_filename == of.co_filename
+        and code.co_qualname == of.co_qualname
+        and code.co_firstlineno == of.co_firstlineno
+    )
+
+
 def native(
     code: CodeType,
     globals: dict,
@@ -280,6 +303,10 @@ def _released_code(code: CodeType, point: Point) -> CodeType:
     whole = 2 * _op("LOAD_CONST", constants + count) + _op("BUILD_SLICE", 2)
     parts.append(_op("LOAD_FAST", 0) + whole + _op("DELETE_SUBSCR"))
     parts.append(_op("STORE_FAST" if 0 in held else "DELETE_FAST", 0))
+    leaves = code.co_code[point.offset] == _RERAISE
+    if leaves:
+        parts.append(_op("PUSH_NULL") + _op("LOAD_CONST", constants + count + 1) + _op("COPY", 3))
+        parts.append(_op("PRECALL", 1) + _op("CALL", 1) + _op("POP_TOP"))
     parts.append(_op("JUMP_FORWARD", point.offset // 2))
     prefix, entry = b"".join(parts), len(_entry(code)) // 2
     return code.replace(
@@ -288,7 +315,7 @@ def _released_code(code: CodeType, point: Point) -> CodeType:
         co_kwonlyargcount=0,
         co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
         co_stacksize=max(code.co_stacksize, len(point.stack) + 6),
-        co_consts=(*code.co_consts, *range(count), None),
+        co_consts=(*code.co_consts, *range(count), None, *([adopt] if leaves else [])),
         co_code=prefix + code.co_code,
         co_linetable=_first_line(entry) + _no_line(len(prefix) // 2 - entry) + code.co_linetable,
         co_exceptiontable=_shifted(code.co_exceptiontable, len(prefix) // 2),
