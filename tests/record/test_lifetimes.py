@@ -1,6 +1,7 @@
 """When objects end that the program sees go: in the middle of a frame, with it, never later."""
 
 import contextlib
+import gc
 import functools
 
 import torch
@@ -365,3 +366,37 @@ def test_a_guard_tells_values_with_an_end_from_others():
         fn(torch.ones(2), plain, wanted)
         compiled(torch.ones(2), traced, wanted)
         assert traced == plain
+
+
+class Manager:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+def test_what_the_frame_held_ends_with_the_traceback():
+    """Of an exception that leaves it, and without the collector: nothing refers to itself."""
+
+    def fn(x, log):
+        with Manager():
+            generator = steps(log)
+            next(generator)
+            if x > 0:  # more than one value has no truth
+                log.append("not here")
+        generator.close()
+        return x
+
+    compiled = aotdyn.compile(fn, backend="eager")
+    gc.disable()
+    try:
+        for run in (fn, compiled, compiled):
+            log = []
+            try:
+                run(torch.ones(2), log)
+            except RuntimeError as error:
+                assert log == [0], error
+            assert log == [0, "left"]
+    finally:
+        gc.enable()
