@@ -1,8 +1,8 @@
 """When objects end that the program sees go: in the middle of a frame, with it, never later."""
 
 import contextlib
-import gc
 import functools
+import gc
 
 import torch
 
