@@ -53,6 +53,12 @@ def saves_what_it_changes(x, b):
     return y
 
 
+def changes_what_it_has_read(x, w):
+    y = (x * 2) * w.sin() + (x.t() * 3).exp() * w
+    x.add_(1)
+    return y
+
+
 def aliases(x, w):
     y = x * w
     return y.view(-1), y[0], y.t(), x.t(), x[1:], w.view(-1)
@@ -478,6 +484,7 @@ CASES = {
         "input changed without grad": (changes_without_grad, train, (G(4), G(4))),
         "buffer changed": (changes_buffer, train, (G(4), torch.zeros(4))),
         "saved buffer changed": (saves_what_it_changes, train, (G(4), R(4))),
+        "buffer changed that was read": (changes_what_it_has_read, train, (R(4, 4), G(4, 4))),
         "aliases": (aliases, train, PAIR),
         "aliases changed": (aliases, view_changed, PAIR),
         "outputs that are no floats": (other_outputs, train, PAIR),

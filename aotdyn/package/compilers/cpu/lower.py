@@ -42,6 +42,7 @@ from .jobs import Lowered, Options
 from .plans import plan_of
 from .refusal import Refused
 from .rnn import rnn_layers
+from .saved_values import keep_saved_values
 from .settings import settings_of
 from .tensors_only import Interface, expression, tensors_only, text
 
@@ -230,6 +231,9 @@ class Lowering:
     def _inner_compile(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
         if kwargs.get("is_backward"):
             self.found["reaching"] = reaching(module.graph)[: len(self.graph.inputs)]
+        elif not kwargs.get("is_inference"):
+            metadata = TracingContext.get().fw_metadata
+            keep_saved_values(module, metadata.num_forward_returns)
         return self.compile_part(module, examples, **kwargs)
 
     def compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
