@@ -11,6 +11,7 @@ SIZES = {
 
 
 CUDA, HIP = "cuda", "hip"  # whose driver
+ALIGNMENT = 16  # bytes; Triton's code takes it for granted for what a graph is called with
 BINARY, ASSEMBLY = "bin", "ptx"  # the forms of code: for one architecture, and for later ones
 
 

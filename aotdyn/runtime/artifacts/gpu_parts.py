@@ -8,7 +8,7 @@ import torch
 
 from ...package.archive import Artifact
 from ...package.errors import PackageError
-from ...package.launch import BINARY, Launch, code_file
+from ...package.launch import ALIGNMENT, BINARY, Launch, code_file
 from ...package.plan import Plan
 from .driver import Kernel
 from .python_parts import NAMES
@@ -42,9 +42,6 @@ def gpu_parts(
     if changed:
         parts["forward"] = aligned(parts["forward"], changed)
     return parts
-
-
-ALIGNMENT = 16  # bytes; Triton's code takes it for granted for what a graph is called with
 
 
 def aligned(forward: Callable, changed: tuple[int, ...]) -> Callable:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ...package.launch import ALIGNMENT
 from ...package.plan import (
     INPUT,
     NEW,
@@ -78,8 +79,27 @@ class Results:
         return view_like(base, value, output.requires_grad)
 
 
+def may_be_copied(given: torch.Tensor) -> bool:
+    """Whether code for GPUs takes a copy of what it is given in its place."""
+    return given.is_cuda and given.data_ptr() % ALIGNMENT != 0
+
+
+def was_copied(given: torch.Tensor, part: torch.Tensor) -> bool:
+    """Whether what the code says is part of `given` is part of a copy of it."""
+    return may_be_copied(given) and (
+        given.untyped_storage()._cdata != part.untyped_storage()._cdata
+    )
+
+
+def _offset(given: torch.Tensor, part: torch.Tensor) -> int:
+    """Where `part` begins, or would in the memory of what was copied. Copies begin at 0."""
+    begin = part.storage_offset()
+    return begin + given.storage_offset() if was_copied(given, part) else begin
+
+
 def view_like(base: torch.Tensor, like: torch.Tensor, requires_grad: bool) -> torch.Tensor:
-    """A view of `base` with the layout and kind of `like`, which lies in the same memory."""
+    """A view of `base` with the layout and kind of `like`, which lies in the same memory, or in
+    that of a copy."""
     if base.is_complex() and not like.is_complex():
         view = torch.view_as_real(base)
     elif like.is_complex() and not base.is_complex():
@@ -88,7 +108,7 @@ def view_like(base: torch.Tensor, like: torch.Tensor, requires_grad: bool) -> to
         view = base
     if like.dtype != view.dtype:
         view = view.view(like.dtype)
-    view = view.as_strided(like.size(), like.stride(), like.storage_offset())
+    view = view.as_strided(like.size(), like.stride(), _offset(view, like))
     if like.is_conj() != view.is_conj():
         view = view.conj()
     if like.is_neg() != view.is_neg():
@@ -106,7 +126,7 @@ def _write_back(updated: Updated, target: torch.Tensor, new: torch.Tensor) -> No
             target.set_(new)
         return
     if updated.metadata:
-        target.as_strided_(new.size(), new.stride(), new.storage_offset())
+        target.as_strided_(new.size(), new.stride(), _offset(target, new))
     if updated.data:
         if target.requires_grad and target.is_leaf:
             # The program did it without gradients; what is an error runs eagerly.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ...package.plan import Plan
-from .results import view_like
+from .results import may_be_copied, view_like, was_copied
 
 
 class Saved:
@@ -37,7 +37,7 @@ class Saved:
                 found[index] = _copy(found[index])
             else:
                 base = inputs[source] if source >= 0 else found[result]
-                if found[index] is not base:
+                if found[index] is not base and not was_copied(base, found[index]):
                     found[index] = view_like(base.detach(), found[index], False)
 
     def _find(self, inputs: Sequence[Any], found: list[Any], end: int) -> list:
@@ -49,7 +49,7 @@ class Saved:
         known: set[int] = set()
         for index, value in enumerate(inputs):
             if isinstance(value, torch.Tensor):
-                apart = apart and _memory(value) not in known
+                apart = apart and _memory(value) not in known and not may_be_copied(value)
                 known.add(_memory(value))
                 owners[_memory(value)] = (index, -1)
         ties = []
@@ -73,5 +73,5 @@ def _memory(tensor: torch.Tensor) -> int:
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
     """In memory of its own, with the same strides."""
     memory = tensor.untyped_storage().clone()
-    made = torch.empty(0, dtype=tensor.dtype)
+    made = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     return made.set_(memory, tensor.storage_offset(), tensor.size(), tensor.stride())
