@@ -7,6 +7,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -302,6 +303,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
         op->hasKernelForDispatchKey(c10::DispatchKey::CUDA))
       continue;
     if (chooses_device(op->schema())) continue;
+    // Those that only change sizes and strides work on tensors without memory, too.
+    if (op->hasTag(at::Tag::inplace_view)) continue;
     const std::string& overload = name.overload_name;
     const std::string text = overload.empty() ? name.name : name.name + "." + overload;
     m.impl(text.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
