@@ -39,6 +39,10 @@ class Launches:
         unknown = bound.keys() - set(kernel.arg_names)
         if unknown:
             raise Refused(f"the kernel {kernel.__name__} is launched with {min(unknown)}")
+        if (blocks := options.pop("num_ctas", 1)) != 1:
+            raise Refused(
+                f"the kernel {kernel.__name__} is launched in clusters of {blocks} blocks"
+            )
         made: Any = kernel
         if options:
             made = triton.autotune([triton.Config({}, **options)], key=[])(kernel)
