@@ -251,14 +251,21 @@ def _kw() -> type[kw]:
 
 
 @pytest.fixture(scope="session")
-def mock_driver_libraries(tmp_path_factory) -> None:
-    """Mock GPU drivers, loaded: whoever asks for the real ones by name gets them."""
+def mock_driver_folder(tmp_path_factory) -> Path:
+    """Where there are mock GPU drivers, by the names of the real ones."""
     folder = tmp_path_factory.mktemp("drivers")
     source = Path(__file__).parent / "runtime" / "artifacts" / "mock_driver.c"
     for name in ("libcuda.so.1", "libamdhip64.so"):
         command = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", folder / name, source]
         subprocess.run(command, check=True)
-        ctypes.CDLL(str(folder / name))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mock_driver_libraries(mock_driver_folder) -> None:
+    """Mock GPU drivers, loaded: whoever asks for the real ones by name gets them."""
+    for library in mock_driver_folder.iterdir():
+        ctypes.CDLL(str(library))
 
 
 @pytest.fixture

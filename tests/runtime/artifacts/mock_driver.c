@@ -1,15 +1,35 @@
 // A GPU driver for machines without a GPU: it takes modules and launches, runs nothing, and writes
 // what it was asked for as lines of JSON to the file named by MOCK_DRIVER_LOG. Built twice, as
-// libcuda.so.1 and as libamdhip64.so.
+// libcuda.so.1 and as libamdhip64.so. Who wants to run what is launched gives it two functions.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
+  void* module;
   char symbol[256];
   int dynamic_shared;
 } Function;
+
+typedef struct {
+  void* module;
+  const char* symbol;
+  unsigned grid[3];
+  unsigned threads, shared;
+  void* stream;
+  const void* parameters;
+  size_t size;
+} Launch;
+
+// From an image to a number for its module, 0 if it is refused; for a launch 0 if it went well.
+static size_t (*on_load)(const void*);
+static int (*on_launch)(const Launch*);
+
+void mock_driver_listen(size_t (*loads)(const void*), int (*launches)(const Launch*)) {
+  on_load = loads;
+  on_launch = launches;
+}
 
 static void write_line(const char* line) {
   const char* path = getenv("MOCK_DRIVER_LOG");
@@ -22,7 +42,8 @@ static void write_line(const char* line) {
 static int load(void** module, const char* image) {
   int known = !memcmp(image, "\177ELF", 4) || strstr(image, ".version");
   if (!known) return 200;  // an invalid image
-  *module = (void*)image;
+  *module = on_load ? (void*)on_load(image) : (void*)image;
+  if (!*module) return 200;
   write_line("{\"op\": \"load\"}");
   return 0;
 }
@@ -30,6 +51,7 @@ static int load(void** module, const char* image) {
 static int find(void** function, void* module, const char* symbol) {
   if (!strcmp(symbol, "missing")) return 500;  // not found
   Function* found = calloc(1, sizeof *found);
+  found->module = module;
   snprintf(found->symbol, sizeof found->symbol, "%s", symbol);
   *function = found;
   return 0;
@@ -46,6 +68,11 @@ static int launch(Function* function, unsigned x, unsigned y, unsigned z, unsign
   if (shared > 49152 && function->dynamic_shared < (int)shared) return 1;
   if (extra[0] != (void*)1 || extra[2] != (void*)2 || extra[4] != end) return 1;
   size_t size = *(size_t*)extra[3];
+  if (on_launch) {
+    Launch made = {function->module, function->symbol, {x, y, z}, threads, shared,
+                   stream,           extra[1],         size};
+    return on_launch(&made);
+  }
   char line[8192];
   int at = snprintf(line, sizeof line,
                     "{\"op\": \"launch\", \"symbol\": \"%s\", \"grid\": [%u, %u, %u], "

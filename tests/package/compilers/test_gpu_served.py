@@ -1,0 +1,236 @@
+"""Packages for GPUs, from recording to serving, on a machine without a GPU: the programs of
+`gpu_graphs` are recorded on an emulated device, packed, and served there by a driver that lets
+Triton's interpreter run what is launched."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import aotdyn
+from aotdyn.package.archive import PackageFile
+from aotdyn.package.compilers.gpu import build
+from aotdyn.package.compilers.gpu.architectures import architecture_of
+from aotdyn.package.compilers.gpu.elf import architecture_in, parameter_sizes
+from aotdyn.package.compilers.worker import Workers
+from aotdyn.package.launch import ASSEMBLY, code_file
+from aotdyn.package.plan import plan_from_bytes
+
+from . import cuobjdump
+
+pytestmark = pytest.mark.slow
+
+gpu_graphs = pytest.importorskip("tests.package.compilers.gpu_graphs")
+
+ROOT = Path(__file__).parents[3]
+# All programs for these; for the other architectures some of each kind.
+WHOLE = ("cuda:sm_90", "hip:gfx942")
+SOME = (
+    "pointwise", "transposed", "reductions", "arguments", "large", "scans", "softmax", "rms_norm",
+    "attention", "flash", "embedding", "conv_norm", "dynamic_batch", "own_tuned", "own_rows",
+    "own_scratch", "own_clusters", "own_cooperative", "float8",
+)  # fmt: skip
+OTHERS = ("cuda:sm_80", "cuda:sm_86", "cuda:sm_89", "cuda:sm_100", "cuda:sm_120")
+
+
+def python(*words, environment=None):
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, cwd=ROOT,
+        env={**(environment or os.environ), "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert not done.returncode, done.stderr[-3000:]
+    return done.stdout
+
+
+def recorded(path, target, names=()):
+    module = "tests.package.compilers.gpu_graphs"
+    python("-m", "aotdyn", "record", "--device", target, "-o", path, "-m", module, *names)
+    return path
+
+
+class NotingWorkers(Workers):
+    """What they compile is noted, for the driver that interprets it."""
+
+    def __init__(self, module, environment):
+        noted = {"NOTED_KERNELS": os.environ["NOTED_KERNELS"]}
+        super().__init__("tests.package.compilers.noting_worker", {**environment, **noted})
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """From a target and names of programs to (package, report, folder of noted kernels)."""
+    folder = tmp_path_factory.mktemp("packages")
+    made = {}
+
+    def package(target, names=()):
+        found = made.get((target, names))
+        if found is not None:
+            return found
+        here = folder / f"{len(made)}"
+        (here / "noted").mkdir(parents=True)
+        recording = recorded(here / "a.rec", target, names)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("NOTED_KERNELS", str(here / "noted"))
+            # What takes long once is in the usual cache; what is compiled is compiled here.
+            patch.setattr(build.Cache, "get", lambda self, kind, key: None)
+            patch.setattr(build, "Workers", NotingWorkers)
+            report = aotdyn.pack([recording], here / "a.pkg", [target])
+        found = made[target, names] = here / "a.pkg", report, here / "noted"
+        return found
+
+    return package
+
+
+def environment():
+    served = "tests.package.compilers.served_on_emulated"
+    text = f"import json; from {served} import environment; print(json.dumps(environment()))"
+    return json.loads(python("-c", text))
+
+
+def served(package, target, noted, drivers, names=()):
+    words = ("-m", "tests.package.compilers.served_on_emulated", package, target, noted, drivers)
+    return json.loads(python(*words, *names, environment=environment()).splitlines()[-1])
+
+
+@pytest.mark.parametrize("target", WHOLE)
+def test_served_is_as_eager(target, packages, mock_driver_folder):
+    """Results, changed arguments and gradients, for aligned and misaligned arguments."""
+    package, report, noted = packages(target)
+    answers = served(package, target, noted, mock_driver_folder)
+    assert answers.pop("refused") == []
+    assert answers.keys() == gpu_graphs.GRAPHS.keys()
+    assert {name: found["wrong"] for name, found in answers.items() if found["wrong"]} == {}
+    still = {name for name, found in answers.items() if not all(found["launches"].values())}
+    expected = gpu_graphs.not_compiled(target)
+    assert still == gpu_graphs.WITHOUT_KERNELS | expected.keys()
+    assert_told(report, expected.values())
+
+
+def assert_told(report, reasons):
+    """What is not compiled is told, and nothing else."""
+    assert len(report.fallbacks) == len(reasons), report.fallbacks
+    text = "\n".join(report.fallbacks)
+    assert [reason for reason in reasons if reason not in text] == [], text
+
+
+# -- what is launched --------------------------------------------------------------------------
+
+NEW = "new"  # memory that is no argument's
+
+# name: for each launch the pointers, the numbers, and how many elements of how many blocks' sizes
+# the grid covers; from what the programs compute, by hand.
+LAUNCHES = {
+    "pointwise": [(["a0", "a1", NEW], [3000], [(3000, "XBLOCK")])],
+    "broadcast": [(["a0", "a1", NEW], [63], [(63, "XBLOCK")])],
+    "transposed": [(["a0", "a1", NEW], [6, 10], [(10, "XBLOCK"), (6, "YBLOCK")])],
+    "where": [(["a0", NEW], [40], [(40, "XBLOCK")])],
+    "half": [(["a0", NEW], [48], [(48, "XBLOCK")]), ([NEW, "a0", NEW], [48], [(48, "XBLOCK")])],
+    "own_add": [
+        (["a0", "a1", NEW], [40, 0.5], [(40, "BLOCK")]), ([NEW, NEW], [40], [(40, "XBLOCK")])
+    ],
+    "own_in_place": [
+        (["a0", NEW], [12], [(12, "XBLOCK")]),
+        *[([where], [12], [(1, "BLOCK")]) for where in (NEW, NEW, "a0")],
+        (["a0", NEW, NEW], [12], [(1, "XBLOCK")]),
+    ],
+    "update": [(["a0", "a1", NEW, "a0"], [12], [(12, "XBLOCK")])],
+}  # fmt: skip
+
+
+def test_launches_are_those_that_the_shapes_ask_for(packages, mock_driver_folder):
+    package, _, noted = packages(WHOLE[0])
+    answers = served(package, WHOLE[0], noted, mock_driver_folder, LAUNCHES)
+    found = {
+        name: [
+            (
+                [value for value in launch["values"] if isinstance(value, str)],
+                [value for value in launch["values"] if not isinstance(value, str)],
+                launch["grid"],
+            )
+            for launch in answers[name]["first"]
+        ]
+        for name in LAUNCHES
+    }
+    wanted = {
+        name: [
+            (pointers, numbers, _grid(covered, launch["constants"]))
+            for (pointers, numbers, covered), launch in zip(launches, answers[name]["first"])
+        ]
+        for name, launches in LAUNCHES.items()
+    }
+    assert found == wanted
+
+
+def _grid(covered, constants):
+    """How many blocks cover the elements, in each direction."""
+    counts = [-(-count // constants[block]) for count, block in covered]
+    return [*counts, 1, 1][:3]
+
+
+# -- each architecture -------------------------------------------------------------------------
+
+
+def kernels(package, target):
+    """(launch, code, assembly) of all graphs."""
+    with PackageFile.open(package) as file:
+        for id in file.graphs:
+            artifact = file.artifact(id, target)
+            if artifact.notes.get("way") == build.WAY:
+                for launch in plan_from_bytes(artifact.files["plan"]).launches:
+                    code = bytes(artifact.files[code_file(launch.name)])
+                    yield launch, code, artifact.files.get(code_file(launch.name, ASSEMBLY))
+
+
+@pytest.mark.parametrize("target", [*WHOLE, *OTHERS])
+def test_each_architecture_packs(target, packages, tmp_path):
+    """The binaries are what they should be, as we and as NVIDIA's tool read them."""
+    package, report, _ = packages(target, () if target in WHOLE else SOME)
+    expected = gpu_graphs.not_compiled(target)
+    if target not in WHOLE:
+        assert_told(report, [reason for name, reason in expected.items() if name in SOME])
+    name = architecture_of(target).name
+    found = list(kernels(package, target))
+    assert len(found) > 25
+    for launch, code, assembly in found:
+        sizes = parameter_sizes(code, launch.symbol)
+        assert architecture_in(code) == name
+        assert (assembly is not None) == (target in ("cuda:sm_80", "cuda:sm_86", "cuda:sm_89"))
+        if assembly is not None:
+            assert f".target {name}" in bytes(assembly).decode()
+        if target.startswith("cuda:") and cuobjdump.tool():
+            told = cuobjdump.told(code, tmp_path)
+            assert told.architecture.rstrip("a") == name
+            assert told.name == launch.symbol
+            assert tuple(size for _, size in told.parameters) == sizes
+            assert told.instructions > 8 and told.registers <= 255
+            assert told.spilled == 0, launch.symbol
+
+
+# -- the same again ----------------------------------------------------------------------------
+
+PACKED = """
+import hashlib, sys
+import aotdyn
+from aotdyn.package.compilers.gpu import build
+build.Cache.get = lambda self, kind, key: None  # nothing is taken from an earlier run
+recording, package = sys.argv[1:]
+aotdyn.pack([recording], package, ["cuda:sm_90", "hip:gfx942"])
+"""
+
+
+def test_the_same_recording_gives_the_same_bytes(tmp_path):
+    """In two processes, with other hashes of texts and nothing kept of the first."""
+    names = ("reductions", "mlp", "dynamic_batch", "own_tuned", "scattered")
+    recording = recorded(tmp_path / "a.rec", "cuda:sm_90", names)
+    found = set()
+    for seed in "12":
+        package = tmp_path / f"{seed}.pkg"
+        folders = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+        kept = {folder: str(tmp_path / seed / folder) for folder in folders}
+        environment = {**os.environ, **kept, "PYTHONHASHSEED": seed}
+        python("-c", PACKED, recording, package, environment=environment)
+        found.add(package.read_bytes())
+    assert len(found) == 1
