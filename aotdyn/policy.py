@@ -127,6 +127,28 @@ def looks_for_callers(code: CodeType) -> bool:
     return not _FRAME_NAMES.isdisjoint(code.co_names)
 
 
+def is_seen_from_below(code: CodeType, names: dict[str, Any]) -> bool:
+    """Whether code calls a function, of these globals, that looks further up than at its caller: at
+    whoever has called this code. No frames may stand between the two."""
+    found = (names.get(name) for name in code.co_names)
+    return any(isinstance(f, FunctionType) and _looks_past_callers(f.__code__) for f in found)
+
+
+@functools.lru_cache(maxsize=4096)
+def _looks_past_callers(code: CodeType) -> bool:
+    """Whether code looks at the caller of its caller, as far as its constants tell."""
+    if not looks_for_callers(code):
+        return False
+    depth, asked = 0, False
+    for instruction in dis.get_instructions(code):
+        depth += instruction.argval == "f_back"
+        if asked and instruction.opname == "LOAD_CONST" and type(instruction.argval) is int:
+            depth += instruction.argval
+        # The argument is the next thing that is loaded.
+        asked = instruction.argval == "_getframe"
+    return depth > 1
+
+
 @functools.lru_cache(maxsize=4096)
 def keeps_locals(code: CodeType) -> bool:
     """Whether code calls `locals()` more than once: a frame has one table for all such calls."""

@@ -29,6 +29,7 @@ from .own_operators import names_for, own_method, rely_on_members
 from .rules.table import CALLS, RULES, find
 from .signals import GraphBreak, NotConstant, Raised
 from .special_methods import (
+    ABSENT_AS_NONE,
     BINARY_METHODS,
     COMPARISONS,
     INPLACE_METHODS,
@@ -202,8 +203,9 @@ _ASKS_FOR_TEXTS = {str.format, str.format_map, str.__mod__, bytes.__mod__, str._
 
 
 def _has_own(t, cls: type, name: str) -> bool:
-    """Whether a class has a method from Python. Guarded."""
-    return isinstance(lookup(t, cls, name)[0], FunctionType)
+    """Whether a class has a method from Python, or says that it has none. Guarded."""
+    held = lookup(t, cls, name)[0]
+    return isinstance(held, FunctionType) or held is None and name not in ABSENT_AS_NONE
 
 
 def _without_truths(t, operation: Any, args: list[Variable]) -> list[Variable]:

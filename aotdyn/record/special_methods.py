@@ -67,16 +67,16 @@ def methods_of(operation: Any) -> tuple[str, ...] | None:
 
 def has_special(t, value: ObjectVariable, name: str) -> bool:
     """Whether the class of an object defines a special method itself (not `object`). One that is
-    None counts: it is called, and cannot be, but for those in _ABSENT_AS_NONE. Guarded."""
+    None counts: it is called, and cannot be, but for those in ABSENT_AS_NONE. Guarded."""
     t.classes.lookup(value.type, name)
     method, owner = static_lookup(value.type, name)
     if owner is None or owner is object:
         return False
-    return not (method is None and name in _ABSENT_AS_NONE)
+    return not (method is None and name in ABSENT_AS_NONE)
 
 
 # Special methods that CPython takes as not there where they are None.
-_ABSENT_AS_NONE = {"__hash__", "__iter__", "__contains__", "__reversed__"}
+ABSENT_AS_NONE = {"__hash__", "__iter__", "__contains__", "__reversed__"}
 
 
 def is_refused(t, value: ObjectVariable, name: str) -> bool:

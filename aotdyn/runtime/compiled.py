@@ -14,6 +14,7 @@ from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from .cpython import internal, internal_name, parameter_count, suspends, trampoline_code
 from .entry import dispatch
 from .hook import hookless, switch_off
+from .messages import module_calls
 from .settings import Settings
 from .support import no_global_hooks, no_hooks
 from .suspended import driven
@@ -196,6 +197,9 @@ class ModuleCall:
             return None
         self._forwards[forward] = made
         return made
+
+
+module_calls.add(ModuleCall.__call__.__code__)
 
 
 class CompiledModule(Module):

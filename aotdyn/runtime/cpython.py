@@ -53,6 +53,11 @@ def internal(function: _F) -> _F:
     return function
 
 
+def is_internal(code: CodeType) -> bool:
+    """Whether `warnings` and `logging` pass over the frames of a code."""
+    return "importlib" in code.co_filename and "_bootstrap" in code.co_filename
+
+
 def suspends(code: CodeType) -> bool:
     """Whether calling the code makes a generator, a coroutine or an async generator."""
     return bool(code.co_flags & _SUSPENDABLE)

@@ -22,7 +22,7 @@ from .entry import Entry, dispatch
 from .hook import call_hooked, hookless, set_decider, set_observer, switch_off
 from .restart import Kept
 from .support import Rest
-from .suspended import report
+from .suspended import SEEN, report
 
 _current = threading.local()
 _all: "weakref.WeakSet[Settings]" = weakref.WeakSet()
@@ -158,6 +158,9 @@ def _decide(code: CodeType, globals_: dict) -> CodeType | None:
     """What becomes of a frame that eager code starts: served, or left alone for good."""
     settings = getattr(_current, "settings", None)
     if settings is None or not _is_entry(settings, code, globals_):
+        return None
+    if policy.is_seen_from_below(code, globals_):
+        report(code, globals_, settings, SEEN)
         return None
     return trampoline_code(code, _nested(code, globals_))
 

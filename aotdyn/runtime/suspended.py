@@ -10,6 +10,7 @@ from typing import Any
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from . import logs, recorder
 
+SEEN = "a function that it calls looks at its caller; it runs as plain Python"
 PLAIN = "a generator, coroutine or async frame runs as plain Python"
 
 
@@ -24,10 +25,10 @@ def driven(function: FunctionType, settings) -> FunctionType:
     return functools.update_wrapper(made, function)
 
 
-def report(code: CodeType, globals_: dict, settings) -> None:
+def report(code: CodeType, globals_: dict, settings, reason: str = PLAIN) -> None:
     """Tells whoever records or listens that frames of a code run as plain Python."""
-    recorder.obstacle(settings.entry(code, globals_), PLAIN)
-    logs.log("graph_breaks", f"{code.co_qualname}: {PLAIN}")
+    recorder.obstacle(settings.entry(code, globals_), reason)
+    logs.log("graph_breaks", f"{code.co_qualname}: {reason}")
 
 
 def _report(function: FunctionType, settings) -> None:

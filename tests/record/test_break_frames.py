@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import aotdyn
+from aotdyn.runtime.suspended import SEEN
 
 
 @aotdyn.disable
@@ -302,13 +303,20 @@ def warnings_of(run):
     return [(each.filename, each.lineno, str(each.message)) for each in caught]
 
 
-# The frames between a module and its `forward` are not the same in number.
-OFF_BY_FRAMES = pytest.mark.xfail(reason="stacklevel=4 from a module's forward", strict=True)
+class Levels(torch.nn.Module):
+    def forward(self, x):
+        for level in range(1, 5):
+            warnings.warn(f"level {level}", stacklevel=level)
+        return x + 1
 
 
-@pytest.mark.parametrize(
-    "program", [warned_of, calls_warned_of, pytest.param(Model(), marks=OFF_BY_FRAMES)]
-)
+def with_a_hook():
+    made = Levels()
+    made.register_forward_hook(lambda *args: None)
+    return made
+
+
+@pytest.mark.parametrize("program", [warned_of, calls_warned_of, Model(), Levels(), with_a_hook()])
 def test_warnings_name_the_line(program):
     served = aotdyn.compile(program, backend="eager")
     expected = warnings_of(program)
@@ -359,6 +367,21 @@ def is_asked_for(x):
     return asks(x + 1)
 
 
-@pytest.mark.xfail(strict=True, reason="frames of the runtime stand between those of the program")
-def test_the_callers_caller(agree):
-    agree(is_asked_for, (torch.ones(3),))
+def asks_by_links(x):
+    return x * 2, of_the_link()
+
+
+@aotdyn.disable
+def of_the_link():
+    frame = inspect.currentframe().f_back.f_back
+    return frame.f_code.co_name, frame.f_lineno
+
+
+def is_asked_for_by_links(x):
+    return asks_by_links(x + 1)
+
+
+@pytest.mark.parametrize("program", [is_asked_for, is_asked_for_by_links])
+def test_the_callers_caller(agree, program):
+    found = agree(program, (torch.ones(3),), package=False)
+    assert [each.reason for each in found.obstacles] == [SEEN]

@@ -926,4 +926,19 @@ def p_an_exception_that_marks_what_is_set(x):
     return error.code, vars(error), x
 
 
+class Fixed(Exception):
+    """Nothing can be set."""
+
+    __setattr__ = None
+
+
+@program()
+def p_an_exception_on_which_nothing_can_be_set(x):
+    error = Fixed("m")
+    try:
+        error.code = 1
+    except TypeError as refused:
+        return str(refused), vars(error), x
+
+
 test_agrees = program.test()

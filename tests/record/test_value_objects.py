@@ -198,6 +198,25 @@ def p_over_a_break(x):
     return x * n, n.unit, t.upper(), n
 
 
+class Mute(float):
+    __repr__ = None
+    __mul__ = None
+
+
+class Bare(str):
+    __len__ = None
+    __eq__ = None
+    __hash__ = str.__hash__
+
+
+@program()
+def p_methods_that_are_none(x):
+    number, text = Mute(2.0), Bare("a")
+    calls = (lambda: repr(number), lambda: f"{number}", lambda: number * 2, lambda: 3 * number,
+             lambda: len(text), lambda: text == "a", lambda: text + "b")  # fmt: skip
+    return [outcome_of(call) for call in calls], x
+
+
 test_agrees = program.test()
 
 T, B, I, F = Text, Bits, Whole, Real

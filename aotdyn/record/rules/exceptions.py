@@ -108,7 +108,7 @@ def exception_getattr(t, self, name, default=None):
 def set_(t, self, name, value):
     key = t.constant(name)
     setter = self.cls.__setattr__
-    if isinstance(setter, types.FunctionType):
+    if not isinstance(setter, types.WrapperDescriptorType):
         call(t, t.class_attribute(self, "__setattr__"), [name, value])
     elif key == "args" and self.live is None:
         t.effects.count += 1
