@@ -219,3 +219,58 @@ def test_a_frame_that_gains_later_is_kept():
         assert torch.equal(served(x, turn % 4 == 0), late_gain(x, turn % 4 == 0))
     graphs = [v for e in settings.entries() for v in e.linked if v.variant.graph is not None]
     assert graphs
+
+
+@aotdyn.disable
+def addresses(*held):
+    """What tells objects apart, and tensors by their memory."""
+    SEEN.append([(id(each), getattr(each, "data_ptr", lambda: 0)()) for each in held])
+    KEPT.extend(held)  # an address is not used again
+
+
+KEPT = []
+
+
+def carries_everything(x, names):
+    made, listed, table = x + 1, [x], {"x": x}
+    view, pair = made[:1], (listed, table)
+    holder = type(names)("n")
+
+    def shared():
+        return made, listed
+
+    for _ in range(3):
+        addresses(x, made, listed, table, view, pair, holder, shared, pair[0], shared()[0])
+        note(0)
+    addresses(x, made, listed, table, view, pair, holder, shared, pair[0], shared()[0])
+    return made, view
+
+
+def test_nothing_live_is_copied():
+    served = compiled(carries_everything, Settings("eager"))
+    x = torch.ones(3)
+    for _ in range(2):
+        SEEN.clear()
+        served(x, "n")
+        first, *others = [each for each in SEEN if type(each) is list]
+        assert len(others) == 3 and all(each == first for each in others)
+        assert first[0] == (id(x), x.data_ptr()) and first[4][1] == first[1][1]
+        assert first[8] == first[2] and first[9] == first[1]
+    KEPT.clear()
+
+
+def uses_two_of_three(x):
+    used, unused, again = x + 1, (x * 2).exp(), x - 3
+    aotdyn.graph_break()
+    y = used * 4
+    aotdyn.graph_break()
+    return y + used, again
+
+
+def test_nothing_is_computed_twice(agree):
+    found = agree(uses_two_of_three, (torch.ones(3),), graphs=3, breaks=2)
+    # What the rest needs is handed over.
+    expected = [["add", "mul", "exp", "sub"], ["mul"], ["add"]]
+    assert [found.ops(index) for index in range(3)] == expected
+    # What it does not need is not held.
+    assert [len(found.graphs[index].outputs) for index in range(3)] == [2, 1, 1]

@@ -141,3 +141,76 @@ def test_those_that_eager_code_starts_are_reported(call, name):
 def list_of(x):
     print(end="")
     return sorted(values_of(x), key=float)
+
+
+# -- what eager code drives ------------------------------------------------------------
+
+
+class Entered:
+    """An asynchronous context manager that notes what happens to it, and lets no error through."""
+
+    def __init__(self, log):
+        self.log = log
+
+    async def __aenter__(self):
+        await asyncio.sleep(0)
+        self.log.append("enter")
+        return 3
+
+    async def __aexit__(self, kind, error, trace):
+        self.log.append(("exit", str(error)))
+        return True
+
+
+async def within(x, log, wrong):
+    async with Entered(log) as n:
+        y = scaled(x, n)
+        if wrong:
+            raise ValueError("within")
+        return y
+
+
+def runs_a_context(x, log):
+    return [asyncio.run(within(x + 1, log, wrong)) for wrong in (False, True)], log, x * 2
+
+
+async def collected(x, log):
+    found = [item async for item in async_generator(x, log)]
+    async for item in async_generator(x * 2, log):
+        found.append(item)
+    return found
+
+
+def runs_async_generators(x, log):
+    return asyncio.run(collected(x + 1, log)), log
+
+
+async def together(x, log):
+    return await asyncio.gather(*(within(x * n, log, n == 1) for n in range(3)))
+
+
+def runs_several(x, log):
+    return asyncio.run(together(x + 1, log)), log
+
+
+async def waits_for_compiled(x, log):
+    await asyncio.sleep(0)
+    log.append("slept")
+    return COMPILED(x, 2)
+
+
+COMPILED = aotdyn.compile(scaled, backend="eager")
+
+
+def runs_compiled(x, log):
+    return asyncio.run(waits_for_compiled(x + 1, log)), log
+
+
+@pytest.mark.parametrize(
+    "program", [runs_a_context, runs_async_generators, runs_several, runs_compiled]
+)
+def test_coroutines_that_eager_code_runs(agree, program):
+    found = agree(program, (X, []))
+    assert {each.reason for each in found.obstacles} == {PLAIN}
+    # What they call is an entry.
+    assert any(v.entry.qualname == "scaled" for v in found.variants) or program is runs_compiled
