@@ -29,6 +29,7 @@ def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
     """
     live, source = variable.live, variable.source
     _require_comparable(variable)
+    asked, key = key, _as_tuples(key)
     if not _plain_key(key):
         reference = t.references_to(key)
         if reference is None:
@@ -39,8 +40,22 @@ def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
         return None
     t.guard("HAS", source, _key_expected(t, key))
     value = t.lazy(live[key], _key_source(t, source, key))
-    variable.items[key] = (_key_variable(t, key), value)
+    variable.items[key] = (_key_variable(t, asked), value)
     return value
+
+
+def _as_tuples(key: Any) -> Any:
+    """The plain tuple that a named tuple equals, as a key: it is looked up in its place."""
+    if not isinstance(key, tuple):
+        return key
+    kind = type(key)
+    if kind not in _TUPLES and (kind.__hash__, kind.__eq__) != (tuple.__hash__, tuple.__eq__):
+        return key
+    parts = tuple(map(_as_tuples, key))
+    return key if kind in _TUPLES and parts == key else parts
+
+
+_TUPLES = (tuple, torch.Size)
 
 
 def _require_comparable(variable: DictVariable) -> None:
@@ -146,7 +161,7 @@ def _key_source(t, source: Source, key: Any) -> Source:
 
 
 def _key_variable(t, key: Any) -> Variable:
-    if type(key) in (tuple, torch.Size):
+    if isinstance(key, tuple):
         return TupleVariable([_key_variable(t, part) for part in key], cls=type(key))
     if type(key) is frozenset:
         return SetVariable({part: _key_variable(t, part) for part in key}, cls=frozenset)

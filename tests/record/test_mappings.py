@@ -1,6 +1,7 @@
 """Mappings: of `collections`, of the user, views of namespaces; enums and flags."""
 
 import builtins
+import collections
 import collections.abc
 import enum
 import functools
@@ -8,6 +9,7 @@ import math
 import string
 import types
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, UserString
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -902,6 +904,23 @@ def p_a_table_by_dtype_and_place_is_filled(x, table):
     table.setdefault((x.device, x.dtype), x * 2)
     table[x.dtype] = table.pop(x.dtype, 0) + 1
     return table[x.device, x.dtype] + 1, list(table)
+
+
+class Pair(NamedTuple):
+    a: int
+    b: str = "x"
+
+
+Other = collections.namedtuple("Other", "a b")
+BY_PAIR = {Pair(1): 1, (3, "y"): 2, Other(4, Pair(5)): 3}
+
+
+@program((torch.ones(3), {}), (torch.ones(3), {Pair(3): 1}), (torch.ones(4), {(4, "x"): 2}))
+def p_keys_that_are_named_tuples(x, table):
+    found = BY_PAIR[Pair(1)], BY_PAIR[1, "x"], BY_PAIR.get(Pair(9)), BY_PAIR[Other(4, Pair(5))]
+    if Pair(x.shape[0]) not in table:
+        table[Pair(x.shape[0])] = x * 2
+    return found, Pair(3, "y") in BY_PAIR, (4, (5, "x")) in BY_PAIR, table[x.shape[0], "x"] * x
 
 
 test_agrees = program.test()
