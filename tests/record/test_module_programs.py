@@ -265,6 +265,23 @@ def hook_of_a_part(module, x):
     return module(x), seen
 
 
+def hooks_from_hooks(module, x):
+    def once(module, args, out):
+        handle.remove()
+        made.append(module.register_forward_pre_hook(double))
+        return out * 5
+
+    made = []
+    before = module.register_forward_pre_hook(
+        lambda m, args: made.append(m.register_forward_hook(plus))
+    )
+    handle = module.register_forward_hook(once)
+    results = module(x), module(x)
+    for each in (before, *made):
+        each.remove()
+    return results, len(made), module(x)
+
+
 def hooks_are_dropped(module, x):
     module.register_forward_hook(plus)
     module._forward_hooks.clear()
@@ -273,7 +290,7 @@ def hooks_are_dropped(module, x):
 
 @pytest.mark.parametrize(("function", "breaks"), [
     (hooks_in_order, 0), (hook_within_with, 0), (hook_that_stays, 0), (hook_and_break, 2),
-    (hook_of_a_part, 0), (hooks_are_dropped, 1),
+    (hook_of_a_part, 0), (hooks_from_hooks, 0), (hooks_are_dropped, 1),
 ])  # fmt: skip
 def test_hooks_that_a_frame_registers(agree, function, breaks):
     module = nn.Linear(3, 3)

@@ -2,9 +2,9 @@
 tensors in groups."""
 
 
-def call_with_hooks(module, forward, pre_hooks, hooks, args, kwargs):
-    """pre_hooks, hooks: (hook, whether it takes keyword arguments), in order."""
-    for hook, with_kwargs in pre_hooks:
+def run_pre_hooks(module, hooks, args, kwargs):
+    """What `forward` is called with. hooks: (hook, whether it takes keyword arguments) in order."""
+    for hook, with_kwargs in hooks:
         if with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is not None:
@@ -19,7 +19,15 @@ def call_with_hooks(module, forward, pre_hooks, hooks, args, kwargs):
             changed = hook(module, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
-    result = forward(*args, **kwargs)
+    return args, kwargs
+
+
+def run_forward(forward, args, kwargs):
+    return forward(*args, **kwargs)
+
+
+def run_hooks(module, hooks, args, kwargs, result):
+    """The result of the call; hooks: as in `run_pre_hooks`."""
     for hook, with_kwargs in hooks:
         if with_kwargs:
             changed = hook(module, args, kwargs, result)

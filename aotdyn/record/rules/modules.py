@@ -10,9 +10,17 @@ from ...package.modules import calls_are_torchs, hook_kinds
 from ...package.source import Item, ValueAt
 from ..attributes import own_dict_source
 from ..invoke import CALL_RULES, CONSTRUCTORS
+from ..iteration import iterate
 from ..members import lookup, static_lookup
 from ..operation import apply, call, call_method, truth
-from ..polyfills.modules import all_are_there, all_train, call_with_hooks, group_tensors
+from ..polyfills.modules import (
+    all_are_there,
+    all_train,
+    group_tensors,
+    run_forward,
+    run_hooks,
+    run_pre_hooks,
+)
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -71,10 +79,14 @@ def _run_forward(t, value: ObjectVariable, args: list[Variable], kwargs: dict) -
     else:
         t.guard("HOOKS", value.source, hook_kinds(value.live))
     named = {name: (Constant(name), each) for name, each in kwargs.items()}
-    return t.inline_live(call_with_hooks, [
-        value, forward, _hooks(t, value, "_forward_pre_hooks"), _hooks(t, value, "_forward_hooks"),
-        t.new(TupleVariable(args)), t.new(DictVariable(named)),
-    ], {})  # fmt: skip
+    given = [t.new(TupleVariable(args)), t.new(DictVariable(named))]
+    before = _hooks(t, value, "_forward_pre_hooks")
+    given = iterate(t, t.inline_live(run_pre_hooks, [value, before, *given], {}))
+    result = t.inline_live(run_forward, [forward, *given], {})
+    # What has been registered or removed meanwhile counts.
+    _refuse_changed_hooks(t, value)
+    after = _hooks(t, value, "_forward_hooks")
+    return t.inline_live(run_hooks, [value, after, *given, result], {})
 
 
 def _hooks(t, value: ObjectVariable, registry: str) -> TupleVariable:
