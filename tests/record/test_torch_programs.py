@@ -306,6 +306,16 @@ def test_whole_graph(agree, program):
     agree(program, (torch.randn(3, 3),), breaks=0)
 
 
+def broadcast(x, y):
+    together = torch.broadcast_shapes(x.shape, y.shape)
+    return torch.zeros(together), torch.broadcast_shapes(x.shape[1], y.shape[-1:]), together
+
+
+def test_shapes_are_broadcast_symbolically(agree):
+    calls = [(torch.ones(5, 4), torch.ones(3, 1, 4)), (torch.ones(7, 6), torch.ones(2, 1, 6))]
+    agree(broadcast, *calls, dynamic=True, breaks=0, variants=1)
+
+
 def inference_mode(x):
     with torch.inference_mode():
         y = x * 2

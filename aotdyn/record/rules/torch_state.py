@@ -9,11 +9,19 @@ from ...package.source import Bound, Called, Item
 from ...package.state import KERNELS
 from ..attributes import own_dict_source
 from ..invoke import CALL_RULES, CONSTRUCTORS
-from ..operation import apply, call, holds
+from ..operation import apply, call, holds, is_none
+from ..polyfills import shapes as shape_polyfills
 from ..polyfills.contexts import Region
 from ..references import importable
 from ..signals import GraphBreak, Raised
-from ..variables import Constant, Known, MethodVariable, ObjectVariable, Variable
+from ..variables import (
+    Constant,
+    Known,
+    MethodVariable,
+    ObjectVariable,
+    TupleVariable,
+    Variable,
+)
 from ..wrap import add_predicate, identity
 from .table import rule
 
@@ -172,7 +180,9 @@ def count_modes(t):
 def broadcast_shapes(t, *shapes):
     shapes = [t.realize(shape) for shape in shapes]
     if holds(t, shapes)[1]:
-        return t.inline_live(torch.broadcast_shapes, shapes, {})
+        found = t.inline_live(shape_polyfills.broadcast_shapes, [t.new(TupleVariable(shapes))], {})
+        if not is_none(t, found):
+            return apply(t, torch.Size, [found])
     return t.wrap_result(torch.broadcast_shapes(*map(t.constant, shapes)))
 
 
