@@ -85,17 +85,18 @@ def _held_by(variable: Variable) -> Iterator[Variable]:
     """The variables that one is made of."""
     for base in type(variable).__mro__:
         for name in getattr(base, "__slots__", ()):
-            yield from _variables_in(getattr(variable, name, None))
+            if name != "live":  # the program's own
+                yield from _variables_in(getattr(variable, name, None))
     yield from _variables_in(list(getattr(variable, "__dict__", {}).values()))
 
 
 def _variables_in(value: Any) -> Iterator[Variable]:
     if isinstance(value, Variable):
         yield value
-    elif isinstance(value, list | tuple):
+    elif type(value) in (list, tuple):
         for each in value:
             yield from _variables_in(each)
-    elif isinstance(value, dict):
+    elif type(value) is dict:
         yield from _variables_in(list(value.values()))
 
 
