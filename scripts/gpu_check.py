@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 import torch
 
@@ -154,14 +155,16 @@ def compare_tuned(path, programs, names, device):
 
     DeviceClock.milliseconds = counted
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["AOTDYN_CACHE"] = folder  # choices of earlier runs do not count
-            with aotdyn.load(path, on_miss="error") as package:
-                wrong = compare(programs, names, device, "tuned us", 2)
-                wrong += [line for line in package.refused if "not used" in line]
+        # Choices of earlier runs do not count.
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.dict(os.environ, {"AOTDYN_CACHE": folder}),
+            aotdyn.load(path, on_miss="error") as package,
+        ):
+            wrong = compare(programs, names, device, "tuned us", 2)
+            wrong += [line for line in package.refused if "not used" in line]
     finally:
         DeviceClock.milliseconds = before
-        del os.environ["AOTDYN_CACHE"]
     print(f"{len(timed)} configurations timed")
     if device == "cuda" and not timed:
         wrong.append("nothing was timed")

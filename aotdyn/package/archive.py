@@ -56,8 +56,9 @@ class PackageContents:
     """What a package is made of.
 
     graphs: by the id that variants call them by. artifacts: by graph id, then by target. targets:
-    for each target what an artifact of it needs, as in `{"torch": "2.13.0"}`. python, torch,
-    device, script: as in the header of the recording.
+    for each target what an artifact of it needs, as in `{"torch": "2.13.0"}`. python: what variants
+    need; their entries are named by hashes of bytecode, so that none is for another Python. Graphs
+    and artifacts are for any. torch, device, script: as in the header of the recording.
     """
 
     python: str

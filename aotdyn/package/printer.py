@@ -126,7 +126,7 @@ def _read_package(package: PackageFile) -> _Contents:
     eager = {id: of_graph.get("eager") for id, of_graph in found.artifacts.items()}
     return _Contents(
         f"package {package.path}, format {FORMAT_VERSION}, {sized(package.size)}",
-        f"{summary}\n{_needs(found.targets)}",
+        f"{summary}\n{_needs(found.targets)}\n{_python(found)}",
         _by_entry(found.variants),
         found.graphs,
         {id: (artifact.text, artifact.names) for id, artifact in eager.items() if artifact},
@@ -153,6 +153,15 @@ def _by_entry(variants: tuple[Variant, ...]) -> dict[EntryKey, list[Variant]]:
     for variant in variants:
         entries.setdefault(variant.entry, []).append(variant)
     return entries
+
+
+def _python(found: archive.PackageContents) -> str:
+    """What of a package is for one Python only."""
+    resumed = {v.entry for v in found.variants if v.entry.point is not None}
+    text = f"variants: for Python {found.python} only, by whose bytecode functions are recognized"
+    if resumed:
+        text += f" and {counted(len(resumed), 'frame')} continued"
+    return f"{text}; graphs and their code: for any Python"
 
 
 def _needs(targets: dict[str, dict[str, str]]) -> str:

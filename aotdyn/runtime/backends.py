@@ -7,7 +7,7 @@ from ..package.errors import AotdynError
 from ..package.graph import Graph, python_source
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from . import recorder
-from .link import link_text
+from .eager_text import link_text
 
 
 def compile_graph(settings, graph: Graph, inputs: tuple) -> Callable[..., tuple]:

@@ -13,7 +13,7 @@ from ..package.graph import Graph, python_source
 from . import logs
 from .artifacts import load_graph
 from .artifacts.library import usable_isas
-from .link import link_text
+from .eager_text import link_text
 
 
 def inductor_graph(graph: Graph) -> Callable | None:

@@ -154,17 +154,3 @@ def _hash_of_kernel(kernel: Any) -> str:
     for layer in layers(kernel):
         switch_off(type(layer).run.__code__)
     return kernel_hash(kernel)
-
-
-def link_text(text: str, name: str, names: dict[str, Reference]) -> Callable:
-    """A function given as text whose free names are imports and literals: an eager graph."""
-    scope: dict[str, Any] = {}
-    for free, reference in names.items():
-        if isinstance(reference, Import):
-            scope[free] = resolve_import(reference)
-        elif isinstance(reference, Literal):
-            scope[free] = reference.value
-        else:
-            raise PackageError(f"a graph that needs a {type(reference).__name__}")
-    exec(compile(text, f"<aotdyn {name}>", "exec"), scope)
-    return scope[name]

@@ -13,8 +13,8 @@ from ..package.options import CUDAGRAPHS, load_options
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.variant import EntryKey, Variant
 from . import logs, registry
+from .eager_text import link_text
 from .entry import Entry, retired
-from .link import link_text
 from .settings import all_settings
 
 

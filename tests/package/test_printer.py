@@ -1,5 +1,6 @@
 """What `aotdyn inspect` prints: complete, readable, harmless."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -205,3 +206,14 @@ def test_describe():
 def test_sizes():
     shown = [sized(size) for size in (0, 999, 1000, 1234, 999_999, 10**6, 25 * 10**8)]
     assert shown == ["0 bytes", "999 bytes", "1.0 kB", "1.2 kB", "1000.0 kB", "1.0 MB", "2.5 GB"]
+
+
+def test_what_is_for_one_python_only_is_told(samples, files):
+    found = render(files / "a.pkg")
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    (line,) = [line for line in lines(found) if line.startswith("variants: ")]
+    assert line == (
+        f"variants: for Python {version} only, by whose bytecode functions are recognized and "
+        "1 frame continued; graphs and their code: for any Python"
+    )
+    assert "variants: for" not in render(files / "a.rec")

@@ -68,6 +68,16 @@ def aligned(forward: Callable, changed: tuple[int, ...]) -> Callable:
     return repaired
 
 
+def copied_if_misaligned(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy of it with the same strides."""
+    if not tensor.data_ptr() % ALIGNMENT:
+        return tensor
+    size, stride = tensor.size(), tensor.stride()
+    extent = 1 + sum((n - 1) * step for n, step in zip(size, stride)) if tensor.numel() else 0
+    memory = tensor.as_strided((extent,), (1,)).clone()
+    return memory.as_strided(size, stride)
+
+
 def kernels(artifact: Artifact, plan: Plan, form: str = BINARY) -> dict[str, Any]:
     """The kernels by their names in the text. form: of the code that is used."""
     kind = artifact.target.partition(":")[0]
@@ -102,7 +112,8 @@ def _sizes(launch: Launch) -> Any:
 def _device_names() -> dict[str, Any]:
     """The names are Inductor's, but for `device_guard`."""
     return {
-        "copy_if_misaligned": _guards.copy_if_misaligned,
+        # Of torch 2.12 and later.
+        "copy_if_misaligned": getattr(_guards, "copy_if_misaligned", copied_if_misaligned),
         "device_guard": torch.cuda._DeviceGuard,
         "empty_strided_cuda": _guards._empty_strided_cuda,
         "get_raw_stream": torch._C._cuda_getCurrentRawStream,

@@ -20,7 +20,7 @@ from ...package.schema import decode_record
 from ...package.state import process_state_is
 from ...package.values import decode, encode, from_bytes, to_bytes
 from ...package.weights import Weight, tensor_of
-from ..link import link_text
+from ..eager_text import link_text
 from .closeness import Noise, close, distance
 from .compiled import load_graph
 from .library import usable_isas
@@ -125,7 +125,8 @@ def _run(
     given, leaves = inputs.make()
     run = _Run(inputs=given)
     history = [value.grad_fn if isinstance(value, torch.Tensor) else None for value in given]
-    torch.default_generator.manual_seed(11)  # `torch.manual_seed` imports torch's compiler
+    for seed, _ in _generators():
+        seed(11)
     mode = torch.is_grad_enabled()
     try:
         run.outputs = tuple(function(*given))
@@ -136,7 +137,7 @@ def _run(
         return run
     finally:
         torch._C._set_grad_enabled(mode)
-        run.random = torch.get_rng_state()
+        run.random = torch.cat([state() for _, state in _generators()])
     if graph.grad and gradients:
         try:
             changed = [v for v, before in zip(given, history)
@@ -145,6 +146,15 @@ def _run(
         except RuntimeError as error:
             run.backward_error = f"gradients: {error}"
     return run
+
+
+def _generators() -> list[tuple[Callable[[int], Any], Callable[[], torch.Tensor]]]:
+    """How random numbers are seeded, and what tells their state."""
+    cpu = torch.default_generator  # `torch.manual_seed` imports torch's compiler
+    found: list = [(cpu.manual_seed, torch.get_rng_state)]
+    if torch.cuda.is_initialized():
+        found.append((torch.cuda.manual_seed, torch.cuda.get_rng_state))
+    return found
 
 
 def _gradients(results: tuple, leaves: list[torch.Tensor], spread: bool) -> tuple:
@@ -157,7 +167,7 @@ def _gradients(results: tuple, leaves: list[torch.Tensor], spread: bool) -> tupl
     tangents = []
     for end in ends:
         size = () if spread else end.shape
-        tangent = torch.rand(size, generator=generator, dtype=torch.float64).to(end.dtype)
+        tangent = torch.rand(size, generator=generator, dtype=torch.float64).to(end)
         tangents.append(tangent.expand(end.shape))
     return torch.autograd.grad(ends, leaves, tangents, allow_unused=True)
 

@@ -240,23 +240,23 @@ class Samples:
         stride = tuple(_value(part, self.symbols) for part in item.stride)
         dtype = getattr(torch, item.dtype)
         with torch.no_grad():
-            made = torch.empty_strided(size, stride, dtype=dtype)
+            made = torch.empty_strided(size, stride, dtype=dtype, device=item.device or "cpu")
             weight = self.weights.get(item.name)
             if weight is None:
                 weight = self._values(item, size, dtype, span, generator)
             _write(made, weight)
             if self._shift and (dtype.is_floating_point or dtype.is_complex):
-                moved = made * (1 + self._moved(size, noise))
+                moved = made * (1 + self._moved(size, noise).to(made.device))
                 _write(made, moved.to(dtype))
             if self._double and made.is_floating_point():
-                made = torch.empty_strided(size, stride, dtype=torch.float64).copy_(made)
+                made = _with_strides(stride, made.double())
         if not item.requires_grad:
             return made
         leaves.append(made.requires_grad_())
         if item.parameter or not self.graph.grad or 0 in stride:
             return made
         with torch.enable_grad():  # not a leaf, so that it can be changed in place
-            return torch.empty_strided(size, stride, dtype=made.dtype).copy_(made)
+            return _with_strides(stride, made)
 
     def _values(
         self, item: GraphInput, size: tuple, dtype: torch.dtype, span: Range, generator
@@ -289,6 +289,12 @@ class Samples:
         """By how much: always more than nothing, which would not change how things are rounded."""
         signs = torch.randint(0, 2, size, generator=noise, dtype=torch.float64) * 2 - 1
         return signs * self._shift
+
+
+def _with_strides(stride: tuple, values: torch.Tensor) -> torch.Tensor:
+    """A copy of values in another layout."""
+    made = torch.empty_strided(values.size(), stride, dtype=values.dtype, device=values.device)
+    return made.copy_(values)
 
 
 def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:

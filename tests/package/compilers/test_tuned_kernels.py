@@ -70,3 +70,25 @@ def test_several_configurations_are_packed(tmp_path):
         several = [f"in {count} configurations" for count in counts[before:] if count > 1]
         assert several and all(text in artifact.notes["kernels"] for text in several)
     assert len(counts) >= 2
+
+
+def sine(x):
+    return x.sin()
+
+
+@pytest.mark.slow
+def test_graphs_may_have_the_same_kernel(tmp_path):
+    """A process that has compiled it does so no second time."""
+    from aotdyn.package.compilers.gpu import build
+
+    path = tmp_path / "a.rec"
+    with aotdyn.record(path):
+        for size in range(4):
+            settings = Settings("eager", options={"max_fusion_size": 60 + size})
+            compiled(sine, settings)(torch.randn(64))
+    graphs = [moved_graph(g, {"cpu": "cuda:0"}) for g in read_recording(path).graphs.values()]
+    with build.GpuBuilder("cuda:sm_80", Options(), Cache(tmp_path)) as builder:
+        built = builder.build(list(map(Job, graphs)))
+    assert built.refusals == {}
+    codes = {bytes(a.files[n]) for a in built.artifacts.values() for n in a.files if ".bin" in n}
+    assert len(graphs) == 4 and len(codes) == 1

@@ -6,7 +6,7 @@ import torch
 from aotdyn.package.archive import Artifact
 from aotdyn.package.plan import NEW, Output, Plan, plan_to_bytes
 from aotdyn.runtime.artifacts import cuda_graphs, gpu_parts, load_graph
-from aotdyn.runtime.artifacts.gpu_parts import ALIGNMENT, aligned
+from aotdyn.runtime.artifacts.gpu_parts import ALIGNMENT, aligned, copied_if_misaligned
 from tests.runtime.artifacts.stand_in_device import StandIn
 
 
@@ -51,6 +51,21 @@ def test_inference_tensors_are_changed_as_well():
         x = torch.zeros(9)[1:]
         aligned(forward, (0,))((x, torch.ones(8)))
         assert x.sum() == 8
+
+
+def test_misaligned_inputs_that_are_only_read():
+    """As torch's own, which not all of its versions have."""
+    torchs = torch._C._dynamo.guards.copy_if_misaligned
+    base = torch.arange(40.0)
+    tensors = (
+        base[4:], base[1:], base[1:37].view(4, 9).t(), base[1:][::3], base[1:2].expand(5),
+        base[1:1], base[1:11].unfold(0, 4, 2), base[1:].view(torch.int32),
+    )  # fmt: skip
+    for tensor in tensors:
+        mine, theirs = copied_if_misaligned(tensor), torchs(tensor)
+        assert torch.equal(mine, theirs) and mine.stride() == theirs.stride()
+        assert (mine is tensor) == (theirs is tensor) == (not tensor.data_ptr() % ALIGNMENT)
+        assert not mine.data_ptr() % ALIGNMENT
 
 
 TEXT = """

@@ -54,7 +54,8 @@ def compile_kernel(
         raise Refused(f"{name} is made by {type(kernel).__name__}")
     if kernel.device_props.cc != architecture.number:
         raise Refused(f"{name} was generated for {kernel.device_props.cc}")
-    kernel.configs = list(kernel.configs)[:CONFIGURATIONS]
+    if kernel.configs is not None:  # else another graph has the same kernel, which is compiled
+        kernel.configs = list(kernel.configs)[:CONFIGURATIONS]
     kernel._precompile_worker()
     found, refusals = [], []
     for result in kernel.compile_results:
