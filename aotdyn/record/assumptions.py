@@ -26,15 +26,74 @@ class Assumption:
     places: tuple[str, ...]
 
 
+class CheckedNumber(Variable):
+    """The number in a tensor, of which nothing is asked so far but whether something holds. tensor:
+    a copy, as int64 or float64."""
+
+    __slots__ = ("tensor", "step", "places")
+
+    def __init__(self, t, tensor: TensorVariable):
+        super().__init__()
+        self.tensor = tensor
+        self.step = t.step
+        self.places = t.frame.places()
+
+    @property
+    def kind(self) -> type:
+        """Of which type the number is."""
+        return float if self.tensor.fake.dtype.is_floating_point else int
+
+    @property
+    def type(self) -> type:
+        raise self.asked()
+
+    def asked(self) -> GraphBreak:
+        """It is asked for itself: that breaks the graph where it is read from the tensor."""
+        error = GraphBreak("tensor_value", "Tensor.item", self.step)
+        error.places = self.places
+        return error
+
+
+class Verdict(CheckedNumber):
+    """Whether something holds for such a number. tensor: of a bool."""
+
+    __slots__ = ()
+
+    def __init__(self, number: CheckedNumber, tensor: TensorVariable):
+        Variable.__init__(self)
+        self.tensor = tensor
+        self.step, self.places = number.step, number.places
+
+
+def is_checked_next(t) -> bool:
+    """Whether the first branch behind the present instruction has a side that only raises, so that
+    the other one may be assumed."""
+    frame = t.frame
+    if is_caught(frame) or t.graph.is_nested or t.effects.only_own_changes:
+        return False
+    instructions = frame.decoded.instructions
+    for ins in instructions[frame.index + 1 : frame.index + _MOST]:
+        if ins.opname.startswith("POP_JUMP"):
+            sides = ins.index + 1, frame.decoded.at[ins.argval]
+            return "NONE" not in ins.opname and len({_raises(frame, each) for each in sides}) == 2
+        if "JUMP" in ins.opname or ins.opname in (*_LEAVES, "RAISE_VARARGS"):
+            return False
+    return False
+
+
 def assume(t, frame: Frame, ins: Instruction, value: Variable, wanted: bool) -> bool | None:
     """The truth that is assumed of what a jump depends on, None where nothing is. wanted: the one
     with which it jumps."""
     value = t.realize(value)
+    number = value if isinstance(value, CheckedNumber) else None
+    value = number.tensor if number is not None else value
     if not isinstance(value, TensorVariable) or tuple(value.fake.shape) not in ((), (1,)):
         return None
     falls = _raises(frame, frame.index + 1)
     jumps = _raises(frame, frame.decoded.at[ins.argval])
     if falls is jumps or is_caught(frame) or t.graph.is_nested or t.effects.only_own_changes:
+        if number is not None:
+            raise number.asked()
         return None
     holds = wanted is falls
     condition = value

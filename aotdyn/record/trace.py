@@ -44,6 +44,7 @@ from .rules import (
     autograd,
     builtin_attributes,
     builtins,
+    checked_numbers,
     class_statements,
     context_variables,
     copying,
@@ -106,13 +107,14 @@ from .variables import (
 
 # Importing these registers their rules.
 RULE_MODULES = (
-    arrays, attention, attributes, autograd, builtin_attributes, builtins, class_statements,
-    context_variables, copying, deques, devices, distributions, enums, exception_groups, exceptions,
-    function_objects, functions, generics, gradients, hashing, higher_order, holders, hooks,
-    identities, inspection, instance_dicts, iterators, late_texts, library, live_iterators,
-    mapping_objects, mappings, messages, module_hooks, modules, patterns, proxies, rebuild,
-    sequence_objects, sequences, simple_objects, steps, symbolic, tensors, tensors_of_arrays, texts,
-    torch_state, transforms, user_kernels, value_objects, waiting_generators,
+    arrays, attention, attributes, autograd, builtin_attributes, builtins, checked_numbers,
+    class_statements, context_variables, copying, deques, devices, distributions, enums,
+    exception_groups, exceptions, function_objects, functions, generics, gradients, hashing,
+    higher_order, holders, hooks, identities, inspection, instance_dicts, iterators, late_texts,
+    library, live_iterators, mapping_objects, mappings, messages, module_hooks, modules, patterns,
+    proxies, rebuild, sequence_objects, sequences, simple_objects, steps, symbolic, tensors,
+    tensors_of_arrays, texts, torch_state, transforms, user_kernels, value_objects,
+    waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

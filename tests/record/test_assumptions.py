@@ -52,6 +52,56 @@ def p_numbers(x):
     return x
 
 
+COUNTS = [(torch.tensor([1, 5, 3]),), (torch.tensor([1, 500, 3]),), (torch.tensor([2, 2, 2]),)]
+
+
+@program(*COUNTS)
+def p_item_in_an_assertion(counts):
+    assert counts.max().item() <= 9 + counts.shape[0], f"too many: {counts.max().item()}"
+    return counts * 2
+
+
+@program(*COUNTS)
+def p_item_is_told(counts):
+    n = (counts == 2).sum().item()
+    if n != 0:
+        raise ValueError(f"{n} twos")
+    return counts * 2
+
+
+@program(*COUNTS)
+def p_item_of_before(counts):
+    n = int(counts.max())
+    counts = counts.add_(100)
+    if 100 < n:
+        raise ValueError(n)
+    return counts
+
+
+# The tensor holds another number than Python's 0.1.
+@program((torch.tensor(0.1),), (torch.tensor(0.0),))
+def p_item_is_compared_as_python_does(x):
+    if x.item() <= 0.1:
+        raise ValueError("small")
+    return x * 2
+
+
+@program(*COUNTS[::2], breaks=1)
+def p_item_that_is_used(counts):
+    n = counts.max().item()
+    if n > 100:
+        raise ValueError(n)
+    return counts * n
+
+
+@program(*COUNTS[::2], breaks=1)
+def p_verdict_that_is_used(counts):
+    small = counts.max().item() < 9
+    if not small:
+        raise ValueError("large")
+    return counts, small
+
+
 @program(*BOTH)
 def p_torch_assert(x):
     torch._assert(x.shape[0] == 3, "sizes")

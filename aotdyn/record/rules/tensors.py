@@ -24,6 +24,7 @@ from ..variables import (
     Variable,
 )
 from ..wrap import live_function
+from .checked_numbers import number_to_check
 from .gradients import OF_AUTOGRAD, of_autograd, set_before
 from .table import find, rule
 
@@ -204,6 +205,9 @@ for _name, _reason in REFUSED_METHODS.items():
 def item(t, self):
     """The number that a tensor holds: one that depends on data."""
     if not t.entry.options.capture or self.fake.dtype.is_complex:
+        number = number_to_check(t, self)
+        if number is not None:
+            return number
         raise GraphBreak("tensor_value", "Tensor.item")
     return t.graph.call(torch.Tensor.item, [self], {})
 
