@@ -5,6 +5,8 @@
 | 64         | magic, format version, size and SHA-256 of the manifest                            |
 | as it says | the manifest, a plain value (`values.py`); zeros up to a multiple of 64            |
 | as it says | the blobs, each from a multiple of 64 on; the manifest has their sizes and SHA-256 |
+
+Blobs other than files are plain values, compressed by zlib where that makes them smaller.
 """
 
 import contextlib
@@ -13,6 +15,7 @@ import mmap
 import os
 import struct
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from itertools import accumulate
@@ -168,22 +171,50 @@ def _named_blobs(contents: PackageContents) -> Iterator[tuple[bytes, bytes | mem
     for key, variants in entries.items():
         bare = [encode_record(replace(variant, guards=())) for variant in variants]
         guards = [[encode_record(guard) for guard in variant.guards] for variant in variants]
-        yield _variants_of(key), to_bytes(bare)
-        yield _guards_of(key), to_bytes(guards)
+        yield _variants_of(key), _compressed(bare)
+        yield _guards_of(key), _compressed(guards)
     for id, graph in contents.graphs.items():
-        yield _graph_of(id), to_bytes(encode_record(graph))
+        yield _graph_of(id), _compressed(encode_record(graph))
         for target, artifact in contents.artifacts.get(id, {}).items():
             stored = (artifact.text, artifact.names, tuple(artifact.files))
             notes = (artifact.notes,) if artifact.notes else ()
-            yield _artifact_of(id, target), to_bytes(encode(stored + notes))
+            yield _artifact_of(id, target), _compressed(encode(stored + notes))
             for name, data in artifact.files.items():
                 yield _file_of(id, target, name), data
+
+
+# What zlib writes begins with this; no list or map of msgpack does.
+_ZLIB = b"\x78"
+# Less is not worth it.
+_SMALL = 1024
+# So large may a plain value be; no value of a real program comes near.
+_MOST_BYTES = 1 << 30
+
+
+def _compressed(value: Any) -> bytes:
+    """A plain value, a list or a map, as a blob."""
+    data = to_bytes(value)
+    return data if len(data) < _SMALL else min(data, zlib.compress(data), key=len)
+
+
+def _plain(data: memoryview) -> Any:
+    """The plain value of a blob. Raises PackageError."""
+    if data[:1] != _ZLIB:
+        return from_bytes(data)
+    unpacking = zlib.decompressobj()
+    try:
+        whole = unpacking.decompress(data, _MOST_BYTES)
+    except zlib.error as error:
+        raise PackageError(f"it cannot be unpacked: {error}") from None
+    if not unpacking.eof or unpacking.unused_data:
+        raise PackageError("it is cut off, or too large")
+    return from_bytes(whole)
 
 
 def _read_artifact(
     data: memoryview,
 ) -> tuple[str, dict[str, Reference], tuple[str, ...], dict[str, str]]:
-    stored = decode(from_bytes(data))
+    stored = decode(_plain(data))
     if type(stored) is tuple and len(stored) == 3:
         stored += ({},)
     if type(stored) is not tuple or [*map(type, stored)] != [str, dict, tuple, dict]:
@@ -305,12 +336,12 @@ class PackageFile:
         if key not in self:
             return ()
         try:
-            stored = _list(from_bytes(self._blob(_variants_of(key))))
+            stored = _list(_plain(self._blob(_variants_of(key))))
             variants = [decode_record(data, Variant) for data in stored]
             if any(variant.entry != key for variant in variants):
                 raise PackageError("the variants of another entry")
             if guards:
-                lists = _list(from_bytes(self._blob(_guards_of(key))))
+                lists = _list(_plain(self._blob(_guards_of(key))))
                 if len(lists) != len(variants):
                     raise PackageError("the guards of other variants")
                 variants = [
@@ -332,7 +363,7 @@ class PackageFile:
         if name not in self._blobs:
             raise PackageError(f"the package {self.path} has no graph {id}")
         try:
-            return decode_record(from_bytes(self._blob(name)), Graph)
+            return decode_record(_plain(self._blob(name)), Graph)
         except PackageError as error:
             raise self._damaged(f"graph {id}: {error}") from None
 

@@ -316,6 +316,30 @@ def test_a_cut_file_is_told_when_it_is_opened(whole, scratch, size):
             PackageFile.open(scratch)
 
 
+def test_texts_are_compressed(tmp_path):
+    check = "if not (type(x) is int): return None\n" * 99
+    many = tuple(simple(str(n), check=check) for n in range(5))
+    contents = PackageContents("3.11", "2.13.0", variants=many)
+    size = write_package(tmp_path / "a.pkg", contents)
+    assert size < sum(len(variant.check) for variant in many) / 5
+    assert read(tmp_path / "a.pkg") == form(contents)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-4], lambda b: b + b"more", lambda b: b"x" + b])
+def test_what_cannot_be_unpacked_is_refused(damage):
+    whole = module._compressed(["text" * 999])
+    assert module._plain(memoryview(whole)) == ["text" * 999]
+    with pytest.raises(PackageError, match="unpacked|cut off"):
+        module._plain(memoryview(damage(whole)))
+
+
+def test_what_would_not_fit_is_refused(monkeypatch):
+    whole = module._compressed(["text" * 999])
+    monkeypatch.setattr(module, "_MOST_BYTES", 99)
+    with pytest.raises(PackageError, match="too large"):
+        module._plain(memoryview(whole))
+
+
 def test_a_damaged_part_is_refused_by_itself(samples, tmp_path):
     path = tmp_path / "a.pkg"
     variants = (simple("good"), simple("bad", check="to be damaged"))
