@@ -91,12 +91,13 @@ def _held_by(variable: Variable) -> Iterator[Variable]:
 
 
 def _variables_in(value: Any) -> Iterator[Variable]:
-    if isinstance(value, Variable):
+    kind = type(value)  # live objects are not asked for what they are
+    if issubclass(kind, Variable):
         yield value
-    elif type(value) in (list, tuple):
+    elif kind in (list, tuple):
         for each in value:
             yield from _variables_in(each)
-    elif type(value) is dict:
+    elif kind is dict:
         yield from _variables_in(list(value.values()))
 
 
