@@ -104,8 +104,13 @@ def is_long(changes: tuple) -> bool:
 
 
 def known_table(v: SetVariable) -> Any:
-    """The table of a set; for one that came in, one like it; None where members are not plain."""
-    return v.table if v.table is not None else table_of(v.items, v.cls)
+    """The table of a set; for one that came in, one like it, in its order if that is that of a new
+    set or of a copy; None where members are not plain."""
+    table = v.table if v.table is not None else table_of(v.items, v.cls)
+    if table is None or list(table) == list(v.items):
+        return table
+    copied = Making(list(v.items), copied=True).table(v.cls)
+    return copied if v.table is None and list(copied) == list(v.items) else table
 
 
 def filling(other: Variable, tokens: dict) -> tuple:

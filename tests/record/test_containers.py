@@ -1005,6 +1005,11 @@ def p_complex_nans_have_signs(x, parts):
     return x + 1, math.copysign(1, z.imag), math.copysign(1, w.imag)
 
 
+@program((torch.ones(2), {3, 16, 1, 2, 5}), (torch.ones(2), frozenset((0, 8))))
+def p_sets_that_came_in_have_the_order_of_their_members(x, s):
+    return [[*each] for each in (s, s | {21, 64}, {21, 64} | s, s ^ {64, 1}, s - {1})], x
+
+
 @program(breaks=2)
 def p_sets_have_the_order_of_their_history(x):
     shrunk = {*range(20)}

@@ -6,6 +6,7 @@ import copy
 import pytest
 import torch
 
+import aotdyn
 from tests.record.programs import Programs, assert_trains
 
 program = Programs()
@@ -79,6 +80,14 @@ def p_numbers_have_no_gradient(x):
 @program((W,), (X,))
 def p_leaves(x):
     return x.is_leaf, (x * 2).is_leaf, (x * 2).detach().is_leaf, (x * 2).retains_grad
+
+
+@program((W,), breaks=None)
+def p_functions_of_gradients_over_a_break(x):
+    y = x * 2
+    held = y.grad_fn
+    aotdyn.graph_break()
+    return y * 2, held is y.grad_fn, y.grad_fn is held, y.grad_fn is not held, held is None
 
 
 @program((W,), (X,))

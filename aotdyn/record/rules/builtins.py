@@ -311,8 +311,12 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
         return False
     if isinstance(left, FunctionVariable) and isinstance(right, FunctionVariable):
         return left.live is not None and left.live is right.live or t.differ(left, right)
+    if isinstance(left, GradientFunction) and isinstance(right, GradientFunction):
+        return left.function is right.function
     if isinstance(left, Opaque) or isinstance(right, Opaque):
-        return None if left.type is right.type else False
+        # That of a fake is not of the type that the program's is.
+        of_autograd = isinstance(left, GradientFunction) or isinstance(right, GradientFunction)
+        return None if of_autograd or left.type is right.type else False
     if type(left) is Variable or type(right) is Variable:
         return None
     if isinstance(left, TupleVariable) and isinstance(right, TupleVariable):

@@ -52,18 +52,6 @@ def truth_of_function(t, self):
     return Constant(True)
 
 
-def _compare(operation, wanted: bool) -> None:
-    @rule(operation, GradientFunction)
-    def compare(t, self, other):
-        other = t.realize(other)
-        same = isinstance(other, GradientFunction) and other.function is self.function
-        return Constant(same is wanted)
-
-
-_compare(operator.is_, True)
-_compare(operator.is_not, False)
-
-
 @rebuilds(GradientFunction)
 def _gradient_function(w: BodyWriter, v: GradientFunction) -> str:
     if v.of.fake.grad_fn is not v.function:

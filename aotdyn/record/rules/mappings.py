@@ -466,7 +466,8 @@ def _algebra(methods: tuple, operation, combine) -> None:
         left = self if isinstance(self, SetVariable) else _view_as_set(t, self)
         # A view takes all that can be iterated over.
         right = _tokens(t, other)
-        table = None if views else _combined(left.table, methods[0].__name__, known_table(other))
+        tables = (None, None) if views else (known_table(left), known_table(other))
+        table = _combined(tables[0], methods[0].__name__, tables[1])
         made = t.new(SetVariable(combine(left.items, right), None, set if views else left.cls,
                                  table))  # fmt: skip
         united = set.union in methods and not views
