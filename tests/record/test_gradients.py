@@ -126,6 +126,23 @@ def p_gradient_is_set(x):
     return x.grad.sum()
 
 
+@program((X,), (W,))
+def p_parts_of_complex_tensors_are_set(x):
+    made = torch.zeros(3, 4, dtype=torch.complex64)
+    made.real = x
+    made.imag = x * 2
+    return torch.view_as_real(made), made.real
+
+
+@program((X.clone(),), breaks=1)
+def p_real_part_of_an_argument_is_set(x):
+    x.real = x * 2
+    try:
+        x.imag = x
+    except RuntimeError as error:
+        return x, type(error).__name__
+
+
 @program((W,), breaks=1)
 def p_gradient_that_does_not_fit(x):
     try:

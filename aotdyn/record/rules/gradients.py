@@ -10,6 +10,7 @@ from ...package.reference import Import
 from ...package.source import Attribute
 from ..body import BodyWriter, rebuilds
 from ..hazards import storage_of
+from ..operation import apply
 from ..signals import GraphBreak
 from ..variables import DELETED, Constant, GradientFunction, TensorVariable, Variable
 from .table import rule
@@ -137,6 +138,9 @@ def tensor_setattr(t, self, name, value):
         requires_grad_(t, self, value)
     elif key == "data" and isinstance(value, TensorVariable):
         _set_data(t, self, value)
+    elif key in ("real", "imag") and isinstance(value, TensorVariable):
+        part = t.realize(apply(t, getattr, [self, name]))
+        t.graph.call(torch.Tensor.copy_, [part, value], {})
     elif key == "grad" and _fits_as_gradient(self, value) or key not in dir(self.cls):
         t.effects.set_attribute(self, key, value)
     else:
