@@ -11,6 +11,8 @@ import aotdyn
 from aotdyn.package.compilers.gpu.architectures import architecture_of
 from aotdyn.package.compilers.gpu.emulated import _replacements
 from aotdyn.package.errors import Miss
+from aotdyn.package.printer import render
+from aotdyn.package.recording import read_recording
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
 
@@ -169,13 +171,33 @@ def named(x):
     return y
 
 
-BREAKING = [synchronized, on_a_stream, timed, broken_inside, named]
+def recorded(x):
+    event = torch.cuda.Stream().record_event()
+    y = x * 2
+    event.wait()
+    return y, event.query(), torch.cuda.current_stream() is None
+
+
+BREAKING = [synchronized, on_a_stream, timed, broken_inside, named, recorded]
 
 
 @pytest.mark.parametrize("program", BREAKING, ids=lambda f: f.__name__)
 def test_what_the_device_does_happens_where_the_program_does_it(agree, gpu, program):
     found = agree(program, (torch.randn(3),))
     assert found.breaks
+
+
+def test_nothing_of_the_emulation_is_recorded(tmp_path, gpu):
+    """A machine that has a GPU has other streams and events, of the same name."""
+    path = tmp_path / "a.rec"
+    with aotdyn.record(path):
+        for program in (*WHOLE, *BREAKING):
+            compiled(program, Settings("eager"))(torch.randn(3, 3))
+    text = render(path, guards=True, source="")
+    assert "torch.cuda.streams.Stream" in text and "torch.cuda.streams.Event" in text
+    assert "emulated" not in text and "aotdyn.package.compilers" not in text
+    for variant in read_recording(path).variants:
+        assert not variant.obstacles, (variant.entry, variant.obstacles)
 
 
 def another(x):
@@ -233,3 +255,17 @@ def test_only_what_was_read_of_the_properties_is_guarded(tmp_path):
 
 def warps(x):
     return x * torch.cuda.get_device_properties(0).warp_size
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="about processes without a GPU")
+@pytest.mark.parametrize("program", [on_a_stream, timed], ids=lambda f: f.__name__)
+def test_streams_and_events_are_torchs_own_when_served(tmp_path, program):
+    """Which this build of torch does not make."""
+    path, x = tmp_path / "a.rec", torch.randn(3)
+    with device("cuda:sm_90"), aotdyn.record(path):
+        compiled(program, Settings("eager"))(x)
+    aotdyn.pack(path, tmp_path / "a.pkg")
+    with aotdyn.load(tmp_path / "a.pkg", on_miss="error") as package:
+        with pytest.raises(RuntimeError, match="dummy base class|requires CUDA support"):
+            compiled(program, Settings("eager"))(x)
+        assert package.stats().hits and not package.stats().misses

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -80,6 +80,20 @@ def emulated(target: str) -> Iterator[tuple[tuple[str, str], ...]]:
         yield ((DEVICE, RUNS_ON),)
 
 
+def _named_as_torchs(cls: type) -> type:
+    """A class in place of one of `torch.cuda.streams`: a recording names it, and its methods, as
+    those that are there on a machine with a GPU."""
+    name = cls.__name__.removeprefix("_")
+    for method in vars(cls).values():
+        method = getattr(method, "__func__", method)
+        if isinstance(method, FunctionType):
+            method.__module__ = torch.cuda.streams.__name__
+            method.__qualname__ = f"{name}.{method.__name__}"
+    cls.__module__, cls.__name__, cls.__qualname__ = torch.cuda.streams.__name__, name, name
+    return cls
+
+
+@_named_as_torchs
 class _Stream:
     """Work is done when it is asked for: there is nothing to wait for."""
 
@@ -87,8 +101,8 @@ class _Stream:
     device_type = 1
     device = torch.device(DEVICE)
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        pass
+    def __new__(cls, *args: Any, **kwargs: Any) -> "_Stream":
+        return object.__new__(cls)
 
     def record_event(self, event: "_Event | None" = None) -> "_Event":
         event = event or _Event()
@@ -114,11 +128,14 @@ class _Stream:
         pass
 
 
+@_named_as_torchs
 class _Event:
     """A moment of the CPU's clock."""
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        self._time = 0.0
+    _time = 0.0
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "_Event":
+        return object.__new__(cls)
 
     def record(self, stream: _Stream | None = None) -> None:
         self._time = time.perf_counter()
