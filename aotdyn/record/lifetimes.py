@@ -73,7 +73,8 @@ def _reached(t, variable: Variable) -> Iterator[Variable]:
     while pending and len(seen) < _MOST_HELD:
         each = pending.pop()
         yield each
-        if isinstance(each, Known | MadeReference):
+        if isinstance(each, Constant | Known | Lazy | Opaque | MadeReference):
+            # What it has is the program's own.
             continue
         for inner in map(_known, _held_by(each)):
             if id(inner) not in seen:
