@@ -334,6 +334,24 @@ def p_lru(x):
     return x * cached(3)
 
 
+ASKED = []
+
+
+@functools.lru_cache(maxsize=2)
+def noted(n):
+    ASKED.append(n)
+    return n
+
+
+@program(*[(torch.ones(2),)] * 3, breaks=None)
+def p_cached_with_effects_that_is_forgotten(x):
+    noted.cache_clear()
+    del ASKED[:]
+    for n in (1, 2, 1, 3, 1, 2):
+        noted(n)
+    return x + noted(2), list(ASKED)
+
+
 class Recipe:
     def __init__(self, axes):
         self.axes = axes

@@ -280,6 +280,9 @@ def call_cached(t, self, args, kwargs):
             if isinstance(error, GraphBreak):
                 raise
             raise _uncacheable(self, "has effects") from None
+        if isinstance(error, GraphBreak) and error.reason == "mutation":
+            # It has them again where the cache has forgotten what it gave.
+            raise
         return _ask_cache(t, self, values, named)
     # What it did to objects of its own has come to an end with it.
     if before != _outside(t):
