@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..package.arrays import SCALARS, np
+from ..package.interruptions import require_own
 from ..package.reference import Import
 from ..package.source import Bound, Called
 from .array_functions import ARRAY_FUNCTIONS
@@ -170,6 +171,7 @@ def compute(
     except (FloatingPointError, Warning) as error:
         raise GraphBreak("builtin_call", f"{_name(operation)}: {error}") from None
     except Exception as error:
+        require_own(error)
         if type(error).__module__ != "builtins":
             raise GraphBreak("exception", f"{_name(operation)}: {error}") from None
         if "read-only" in str(error):

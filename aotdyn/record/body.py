@@ -218,7 +218,7 @@ class BodyWriter:
             "try:",
             f"    {call}",
             *([f"    {self.runtime('require')}({', '.join(required)})"] if required else []),
-            f"except Exception as {error}:",
+            f"except BaseException as {error}:",
             f"    {failed} = {error}",
             "else:",
             f"    {failed} = None",

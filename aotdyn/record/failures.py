@@ -10,6 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from ..package.interruptions import require_own
 from .bytecode.decode import ExceptionEntry
 from .frame import Frame
 from .signals import NotConstant
@@ -77,6 +78,7 @@ def raised_by(operation: Any, args: list, kwargs: dict) -> Exception | None:
     try:
         operation(*real_args, **real_kwargs)
     except Exception as error:
+        require_own(error)
         return error
     return None
 

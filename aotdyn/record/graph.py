@@ -20,6 +20,7 @@ from torch.utils._device import _device_constructors
 from ..package.arrays import SCALARS
 from ..package.frozen import plain_text
 from ..package.graph import Graph, GraphInput, Node, Value, torch_names, values_in
+from ..package.interruptions import require_own
 from ..package.providers import providers_of
 from ..package.reference import Import
 from ..package.source import Attribute, Item, Local, Size, Source
@@ -294,6 +295,7 @@ class GraphBuilder:
         except UnsupportedOperatorException as error:
             raise GraphBreak("torch_refused", f"{name}: {error}") from error
         except Exception as error:
+            require_own(error)
             failed = error
         if is_caught(self.t.frame):
             self._raise(operation, args, kwargs)

@@ -18,6 +18,7 @@ from types import (
 from typing import Any
 
 from ..package.bare import BARE
+from ..package.interruptions import require_own
 from ..package.replaced import replaced_methods
 from ..policy import is_random
 from . import arrays
@@ -402,6 +403,7 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
     try:
         result = operation(*values, **named)
     except Exception as error:
+        require_own(error)
         # The traced program would raise the same: its own handlers may catch it.
         raised = Raised(t.exception(type(error), *error.args))
         if isinstance(error, TypeError):

@@ -631,6 +631,16 @@ def _raising_row(code: CodeType, point: Point, unit: int) -> bytes:
     return _row(_Handled(unit, unit + size, row.target + unit + size + 1, row.depth, row.lasti))
 
 
+def raised_at(code: CodeType, point: Point) -> Point | None:
+    """Where a frame stands that was to go on at a point, and an exception comes instead; None where
+    it leaves the frame."""
+    row = _covering(list(_exception_table(code.co_exceptiontable)), point.offset // 2)
+    if row is None:
+        return None
+    handled = tuple(position for position in point.handled if position < row.depth)
+    return Point(point.offset, point.stack[: row.depth], point.unbound, handled, RAISE)
+
+
 class _Handled(NamedTuple):
     """A row of the exception table, in code units: a raise in start..end goes to `target`.
 

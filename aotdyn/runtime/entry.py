@@ -144,6 +144,17 @@ _LATE = 4
 
 
 @hookless
+def _raised_in(entry: Entry, error: BaseException, values: tuple) -> Any:
+    """What comes of a frame that an error is raised in where it was to go on: while it was traced,
+    or because nothing covers it."""
+    try:
+        rest = entry.settings.interrupted(entry, error, values)
+    finally:
+        del error, values  # see `dispatch`
+    return entry.settings.run_rest(rest.entry, rest.values)
+
+
+@hookless
 def dispatch(entry: Entry, values: tuple) -> Any:
     """Runs a frame from its values to its end.
 
@@ -156,7 +167,16 @@ def dispatch(entry: Entry, values: tuple) -> Any:
         if inputs is not None:
             entry.hits += 1
         else:
-            found = misses.handle(entry, values)
+            failed = None
+            try:
+                found = misses.handle(entry, values)
+            except BaseException as error:
+                failed = error
+            if failed is not None:
+                try:
+                    return _raised_in(entry, failed, values)
+                finally:
+                    del failed, values
             if found is None:
                 held = [*values]
                 del values

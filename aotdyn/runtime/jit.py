@@ -10,6 +10,7 @@ from collections import Counter
 from ..package.covers import covers, goes_as_far
 from ..package.errors import AotdynError, Unsupported
 from ..package.graph import python_source
+from ..package.interruptions import require_own
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import EntryAt, Import, Live
 from ..record.reasons import hint, message
@@ -68,6 +69,7 @@ def trace(entry, values: tuple) -> Linked | None:
         logs.log("trace", f"{entry.key.qualname}: too deep a stack to trace at")
         return None
     except Exception as error:
+        require_own(error)
         if isinstance(error, AotdynError) or os.environ.get("AOTDYN_STRICT"):
             raise
         # A fault of the tracer must not become one of the program: the frame runs as it is.

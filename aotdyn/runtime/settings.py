@@ -12,15 +12,17 @@ from typing import Any
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from .. import policy
+from ..package.interruptions import is_interruption
 from ..package.options import compile_options
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
-from ..package.point import RESUME, Point
+from ..package.point import RAISE, RESUME, Point
 from ..package.state import restore_state
 from . import logs, registry
-from .cpython import trampoline_code
+from .cpython import raised_at, trampoline_code
 from .entry import Entry, dispatch
 from .hook import call_hooked, hookless, set_decider, set_observer, switch_off
 from .restart import Kept
+from .steps import thrown
 from .support import Rest
 from .suspended import SEEN, report
 
@@ -85,14 +87,20 @@ class Settings:
 
     @hookless
     def again(
-        self, entry: Entry, state: str, error: Exception, kept: Kept | None, values: tuple
+        self, entry: Entry, state: str, error: BaseException, kept: Kept | None, values: tuple
     ) -> Rest:
         """What runs a frame as plain Python whose graph has raised: Python raises the same where
         the program does, in reach of its handlers. state: that in which the frame was entered;
         kept: how tensors and random numbers were then.
 
-        Raises the graph's error where it has changed tensors for good.
+        Raises the graph's error where it has changed tensors for good. An interruption comes before
+        what the frame was about to do: in reach of the handlers there, and not again.
         """
+        if not isinstance(error, Exception) or is_interruption(error):
+            restore_state(state)
+            if kept is not None:
+                kept.put_back()
+            return self.interrupted(entry, error, values)
         # It leads to the body, which holds the error, and to the graph's frame: with that one ends
         # the inference mode that the graph has entered.
         error.__traceback__ = None
@@ -101,6 +109,17 @@ class Settings:
             raise error
         logs.log("misses", f"a graph of {entry.key} raised {error!r}; the frame runs again")
         return Rest(entry, [*values])
+
+    def interrupted(self, entry: Entry, error: BaseException, values: tuple) -> Rest:
+        """What runs a frame on that was to go on, where something has come instead: in reach of
+        its handlers. Raises the error where it has none there."""
+        point = entry.point
+        raised = None if point is None else raised_at(entry.code, point)
+        if point is None or raised is None:
+            raise error
+        before = values[: len(values) - sum(point.stack) - (point.kind == RAISE)]
+        stack = values[len(before) : len(before) + sum(raised.stack)]
+        return Rest(entry.at(raised), [*before, *stack, thrown(error)])
 
     def run_rest(self, entry: Entry, values: list) -> Any:
         """Runs the rest of a frame as plain Python, given the only list of its values."""
