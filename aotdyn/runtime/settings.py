@@ -96,7 +96,7 @@ class Settings:
         Raises the graph's error where it has changed tensors for good. An interruption comes before
         what the frame was about to do: in reach of the handlers there, and not again.
         """
-        if not isinstance(error, Exception) or is_interruption(error):
+        if isinstance(error, KeyboardInterrupt) or is_interruption(error):
             restore_state(state)
             if kept is not None:
                 kept.put_back()
