@@ -43,12 +43,14 @@ _TORCH_FOREIGN = (
     os.path.join("nn", "modules", "lazy.py"),
 )  # fmt: skip
 
-# Exceptions to the above: contexts that only switch the state of the process, and decorators.
+# Exceptions to the above: contexts that only switch the state of the process, decorators, and what
+# tells types to torch.jit.
 _TORCH_TRACED = (
     os.path.join("autograd", "grad_mode.py"),
     os.path.join("autograd", "function.py"),
     os.path.join("cuda", "amp"),
     os.path.join("_functorch", "functional_call.py"),
+    os.path.join("jit", "__init__.py"),
 )
 
 

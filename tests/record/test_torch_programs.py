@@ -267,6 +267,12 @@ def old_constructors(x):
     return *made, *empty, torch.DoubleTensor(), x + torch.Tensor([1])
 
 
+def types_for_scripts(x):
+    sizes = torch.jit.annotate(list[int], [1, 2])
+    told = torch.jit.isinstance(x, torch.Tensor), torch.jit.isinstance(sizes, int)
+    return told, sizes, x + 1
+
+
 def inline_function(x):
     with torch.no_grad():
         return Square.apply(x)
@@ -297,6 +303,7 @@ WHOLE = [
     masked,
     checks,
     old_constructors,
+    types_for_scripts,
     inline_function,
 ]
 

@@ -111,6 +111,15 @@ for _function, _value in (
     _constant(_function, _value)
 
 
+@rule(torch.jit.isinstance)
+def is_instance(t, obj, target_type):
+    """Of a class it is what Python says; containers are asked for with what they contain."""
+    kind = t.realize(target_type)
+    if type(kind) is not Known or kind.value in (list, tuple, dict):
+        return NotImplemented
+    return apply(t, isinstance, [obj, kind]) if isinstance(kind.value, type) else NotImplemented
+
+
 @rule((torch._C._is_autocast_available, torch.amp.is_autocast_available))
 def is_autocast_available(t, device_type):
     """A fact of this build of torch."""
