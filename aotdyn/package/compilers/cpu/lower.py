@@ -132,6 +132,7 @@ class Lowering:
 
     def run(self) -> Lowered:
         module = graph_module(self.graph, self.launch)
+        _check_places(module)
         self.prepare(module)
         _ask_for_floats(module, self.floats)
         self._check_effects(module)
@@ -389,6 +390,25 @@ def flags_of(kwargs: dict[str, Any]) -> dict[str, Any]:
     """What `inner_compile` was given that `compile_fx_inner` has to know."""
     names = ("is_inference", "is_backward", "graph_id", "get_decomp_fn")
     return {name: kwargs[name] for name in names if name in kwargs}
+
+
+_PLACED = frozenset(("as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter"))
+
+
+def _check_places(module: torch.fx.GraphModule) -> None:
+    """Where a view is placed is counted from the start of the memory, and code knows of an input
+    only where it begins. Raises Refused."""
+    for node in module.graph.nodes:
+        name = node.target if node.op == "call_method" else getattr(node.target, "__name__", "")
+        if name not in _PLACED:
+            continue
+        given = node.args[4:5] if name == "as_strided_scatter" else node.args[3:4]
+        offset = node.kwargs.get("storage_offset", given[0] if given else None)
+        viewed = node
+        while viewed.op != "placeholder" and viewed.all_input_nodes:
+            viewed = viewed.all_input_nodes[0]
+        if offset is not None and viewed.op == "placeholder":
+            raise Refused(f"{name} counts from the start of an input's memory")
 
 
 def _ask_for_floats(module: torch.fx.GraphModule, indices: list[int]) -> None:
