@@ -22,7 +22,7 @@ _LETTERS = {
 }  # fmt: skip
 _POINTER = "P"
 _DYNAMIC_SHARED = 8  # ..._FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_SHARED_WITHOUT_ASKING = 48 << 10
+SHARED_WITHOUT_ASKING = 48 << 10
 
 
 class DriverError(RuntimeError):
@@ -187,7 +187,7 @@ class Kernel:
             if self._function is None:
                 used, facts = driver(self._kind), self._facts
                 function = used.load(self.code, facts.symbol)
-                if facts.shared > _SHARED_WITHOUT_ASKING:
+                if facts.shared > SHARED_WITHOUT_ASKING:
                     answer = used.allow_shared(function, facts.shared)
                     used.check(answer, f"{facts.shared} bytes of shared memory for {facts.symbol}")
                 self._function = function

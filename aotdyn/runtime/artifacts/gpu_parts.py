@@ -10,7 +10,7 @@ from ...package.archive import Artifact
 from ...package.errors import PackageError
 from ...package.launch import ALIGNMENT, BINARY, Launch, code_file
 from ...package.plan import Plan
-from .driver import Kernel
+from .driver import SHARED_WITHOUT_ASKING, Kernel
 from .python_parts import NAMES
 from .results import write_unnoticed
 from .targets import gpu_form
@@ -23,7 +23,18 @@ def gpu_names(artifact: Artifact, plan: Plan) -> dict[str, Any]:
     form = gpu_form(artifact.target)
     if form is None:
         raise PackageError(f"there is no GPU for {artifact.target} here")
+    _check_shared(plan)
     return {**NAMES, **_device_names(), **kernels(artifact, plan, form)}
+
+
+def _check_shared(plan: Plan) -> None:
+    """Raises PackageError where the GPU, a smaller one than the code is for, has too little."""
+    needed = max((launch.shared for launch in plan.launches), default=0)
+    if needed <= SHARED_WITHOUT_ASKING:
+        return
+    limit = getattr(torch.cuda.get_device_properties(), "shared_memory_per_block_optin", needed)
+    if needed > limit:
+        raise PackageError(f"a block needs {needed} bytes of shared memory; here are {limit}")
 
 
 def gpu_parts(

@@ -38,15 +38,16 @@ def cuda_form(name: str, capability: tuple[int, int]) -> str | None:
 
 
 def _rank(target: str) -> tuple[int, int] | None:
-    """Smaller is better: the device's own architecture, the nearest one, assembly."""
+    """Smaller is better: the device's own architecture, the nearest one, assembly. Of that the
+    lowest asks least of a device that nobody knows yet."""
     if target == "cpu":
         return 0, 0
     form = gpu_form(target)
     if form is None:
         return None
     digits = target.rpartition("_")[2]
-    nearness = -int(digits) if digits.isdecimal() else 0
-    return (1 if form == BINARY else 2), nearness
+    number = int(digits) if digits.isdecimal() else 0
+    return (1, -number) if form == BINARY else (2, number)
 
 
 def _amd_name() -> str:

@@ -1,9 +1,12 @@
 """What the text of a graph for a GPU is given."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from aotdyn.package.archive import Artifact
+from aotdyn.package.errors import PackageError
 from aotdyn.package.plan import NEW, Output, Plan, plan_to_bytes
 from aotdyn.runtime.artifacts import cuda_graphs, gpu_parts, load_graph
 from aotdyn.runtime.artifacts.gpu_parts import ALIGNMENT, aligned, copied_if_misaligned
@@ -115,3 +118,16 @@ def test_who_decides_about_captures(device, target, planned, why, given, capture
         (found,) = graph(x, w)
         assert torch.equal(found, x @ w)
     assert device.replayed == (3 if captures else 0)
+
+
+@pytest.mark.parametrize("limit, fits", [(101_376, True), (99_000, False)])
+def test_blocks_that_need_more_shared_memory_than_there_is(monkeypatch, limit, fits):
+    """Code for a GPU of the same generation may be for a larger one."""
+    properties = SimpleNamespace(shared_memory_per_block_optin=limit)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda: properties)
+    plan = SimpleNamespace(launches=[SimpleNamespace(shared=n) for n in (0, 100_000, 512)])
+    if fits:
+        gpu_parts._check_shared(plan)
+    else:
+        with pytest.raises(PackageError, match="needs 100000 bytes of shared memory; here are 990"):
+            gpu_parts._check_shared(plan)
