@@ -16,14 +16,14 @@ _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(@!?\w+ )?[A-Z]", re.MULTIL
 
 @dataclass(frozen=True)
 class Told:
-    """architecture: `sm_90a`. parameters: (offset, size) of each. spilled: bytes of memory that
-    stand in for registers. instructions: how many there are."""
+    """architecture: `sm_90a`. parameters: (offset, size) of each. memory: bytes of its own that a
+    thread uses besides registers. instructions: how many there are."""
 
     architecture: str
     name: str
     parameters: tuple[tuple[int, int], ...]
     registers: int
-    spilled: int
+    memory: int
     instructions: int
 
 

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+import aotdyn
 from tests.record import test_user_kernels as kernels
 
 torch.manual_seed(0)
@@ -286,8 +287,20 @@ def two_devices(x):
     return x * 2, torch.linspace(0, 1, x.shape[0]) + 1
 
 
+def one_after_the_other(x):
+    y = x * 2
+    aotdyn.graph_break()
+    z = y.to("cpu")
+    aotdyn.graph_break()
+    return z.sin() + z.exp(), y
+
+
 def strided(x):
     x[::2, 1:].mul_(x.t()[1:, ::2].t())
+    return x.as_strided((2, 3), (2, 1)) + 1
+
+
+def placed(x):
     return x.as_strided((2, 3), (2, 1), 1) + 1
 
 
@@ -435,7 +448,9 @@ GRAPHS = {
     "bits": (bits, [(R(4, 6),)]),
     "complex_views": (complex_views, [(R(3, 4, 2),)]),
     "strided": (strided, [(R(4, 6),)]),
+    "placed": (placed, [(R(4, 6),)]),
     "by_operators": (by_operators, [(R(4, 8), grad(6, 8))]),
+    "one_after_the_other": (one_after_the_other, [(R(7),)]),
     "two_devices": (two_devices, [(R(5),)]),
     "steps": (
         steps, [([R(6), R(3, 4)], [R(6), R(3, 4)], [R(6), R(3, 4)])]
@@ -464,10 +479,10 @@ GRAPHS = {
 }
 
 # What runs as operators of torch only, what is computed in half precision between others, and what
-# Triton itself refuses where memory is not aligned.
+# Triton or torch itself refuses where memory is not aligned.
 WITHOUT_KERNELS = {"by_operators"}
 LOOSE = {"automatic", "flash", "float8"}
-ALIGNED = {"own_scratch"}
+ALIGNED = {"complex_views", "own_scratch"}
 
 _WITH_TENSOR_MEMORY = ("cuda:sm_90", "cuda:sm_100", "cuda:sm_120")
 
@@ -475,6 +490,7 @@ _WITH_TENSOR_MEMORY = ("cuda:sm_90", "cuda:sm_100", "cuda:sm_120")
 def not_compiled(target):
     """What there is no code for, and why."""
     found = {
+        "placed": "as_strided counts from the start of an input's memory",
         "two_devices": "a kernel that is made by cpp_pybinding",
         "own_clusters": "the kernel double_kernel is launched in clusters of 2 blocks",
         "own_cooperative": "the kernel double_kernel is launched with launch_cooperative_grid",

@@ -51,13 +51,15 @@ class Launched:
 
 class InterpretingDriver:
     """folder: where the libraries of the mock driver are. kernels: the folder that
-    `noting_worker` has filled. codes: all binaries and assemblies that may be loaded."""
+    `noting_worker` has filled. codes: all binaries and assemblies that may be loaded, by where they
+    are from. loaded: where those are from that were."""
 
     def __init__(self, folder, kernels, codes):
         self.launched: list[Launched] = []
         self.wrong: list[str] = []
         self._noted = Path(kernels)
-        self._codes = [bytes(code) for code in codes]
+        self.loaded: list[tuple] = []
+        self._codes = {bytes(code): place for code, place in codes}
         self._modules: list[dict] = []
         self._kernels: dict[str, object] = {}
         self._kept = (
@@ -68,11 +70,12 @@ class InterpretingDriver:
             ctypes.CDLL(str(Path(folder) / name)).mock_driver_listen(*self._kept)
 
     def _loads(self, image):
-        for code in self._codes:
+        for code, place in self._codes.items():
             if ctypes.string_at(image, min(len(code), 64)) == code[:64] and (
                 ctypes.string_at(image, len(code)) == code
             ):
                 self._modules.append(noted(self._noted, code))
+                self.loaded.append(place)
                 return len(self._modules)
         self.wrong.append("a module is loaded that is not in the package")
         return 0

@@ -4,7 +4,7 @@ started with `environment()`:
 
 `python -m tests.package.compilers.served_on_emulated PACKAGE TARGET KERNELS DRIVERS [NAME ...]`
 prints as JSON for each program of `gpu_graphs` what is wrong with it compared to the CPU's eager,
-and what was launched.
+what was launched, and for which targets the code was that was used.
 """
 
 import json
@@ -39,8 +39,8 @@ def _flash(query, key, value, dropout_p=0.0, is_causal=False, debug=False, *, sc
     )
     numbers = [torch.zeros(size, dtype=torch.uint64, device="cuda") for size in ((2,), ())]
     return (
-        _as_on_device(out), sums.to("cuda").contiguous(), None, None, query.shape[2], key.shape[2],
-        *numbers, query.new_empty(0),
+        torch.empty_like(query).copy_(out), sums.to("cuda").contiguous(), None, None,
+        query.shape[2], key.shape[2], *numbers, query.new_empty(0),
     )  # fmt: skip
 
 
@@ -50,15 +50,7 @@ def _flash_backward(grad, query, key, value, out, sums, cum_q, cum_k, max_q, max
         *(each.cpu() for each in (grad, query, key, value, out, sums)), dropout_p, is_causal,
         scale=scale,
     )  # fmt: skip
-    return tuple(map(_as_on_device, found))
-
-
-def _as_on_device(tensor):
-    """Laid out with the heads inside the positions."""
-    batch, count, length, size = tensor.shape
-    strides = length * count * size, size, count * size, 1
-    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device="cuda")
-    return made.copy_(tensor)
+    return tuple(torch.empty_like(x).copy_(y) for x, y in zip((query, key, value), found))
 
 
 def device_operators() -> torch.library.Library:
@@ -192,19 +184,31 @@ def main(path, target, kernels, drivers, *names):
     from aotdyn.package.compilers.gpu.architectures import architecture_of
     from aotdyn.package.compilers.gpu.emulated import emulated
     from aotdyn.package.compilers.gpu.made_up import forget_environment
+    from aotdyn.runtime import artifacts, logs
 
     from . import interpreting_driver as interpreting
+
+    load_graph = artifacts.load_graph
 
     forget_environment()
     interpreting.complete_interpreter(architecture_of(target))
     with PackageFile.open(path) as file:
-        artifacts = [file.artifact(id, target) for id in file.graphs for target in file.targets]
+        stored = [file.artifact(id, each) for id in file.graphs for each in file.targets]
         codes = [
-            data for artifact in artifacts for name, data in artifact.files.items()
+            (data, (artifact.target, name.rpartition(".")[2]))
+            for artifact in stored for name, data in artifact.files.items()
             if name.endswith((".bin", ".ptx"))
         ]  # fmt: skip
         driver = interpreting.InterpretingDriver(drivers, kernels, codes)
-        found = {}
+        found, used = {}, []
+
+        def noted(artifact, *others):
+            used.append(artifact.target)
+            return load_graph(artifact, *others)
+
+        artifacts.load_graph = noted
+        # Where a graph raises, the frame runs again as plain Python: that would go unseen.
+        logs.sinks["misses"].append(driver.wrong.append)
         with emulated(target):
             torch._C._dynamo.guards._empty_strided_cuda = lambda size, stride, dtype: (
                 torch.empty_strided(size, stride, dtype=dtype, device="cuda")
@@ -215,6 +219,8 @@ def main(path, target, kernels, drivers, *names):
                     found[name] = answer(name, driver)
                     print(name, found[name]["wrong"], file=sys.stderr, flush=True)
                 found["refused"] = package.refused
+                found["loaded"] = sorted(set(driver.loaded))
+                found["used"] = used
             operators._destroy()
     print(json.dumps(found))
 

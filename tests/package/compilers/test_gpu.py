@@ -2,6 +2,9 @@
 what eager computes is for `test_gpu_served.py`."""
 
 
+import re
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -138,3 +141,108 @@ def test_attention_is_by_the_operator_that_the_device_would_take(tmp_path):
             if f"_scaled_dot_product_{part}" in text
         ]  # fmt: skip
         assert len(parts) == 2 * wanted[name, graph.inputs[0].dtype], text
+
+
+# -- sizes beyond 32 bits ----------------------------------------------------------------------
+
+
+def placed(x):
+    return x.as_strided((2, 3), (2, 1), 1) + 1
+
+
+def test_views_placed_in_an_inputs_memory_are_not_compiled(tmp_path):
+    """Another input may begin elsewhere in its memory."""
+    from aotdyn.package.compilers.cpu.lower import lower
+    from aotdyn.package.compilers.cpu.refusal import Refused
+
+    graph = recorded_with(placed, tmp_path / "a.rec", (R(24),))
+    with pytest.raises(Refused, match="as_strided counts from the start of an input's memory"):
+        lower(Job(moved_graph(graph, {"cuda:0": "cpu"})), build.Options(isas=("scalar",)))
+
+
+def scaled(x, y):
+    return x * 2 + y
+
+
+def turned(x, y):
+    return x.t() + y
+
+
+def recorded_with(program, path, *calls):
+    with aotdyn.record(path):
+        served = compiled(program, Settings("eager"))
+        for args in calls:
+            served(*args)
+    *_, job = jobs(path)
+    return job.graph
+
+
+def with_sizes(graph, *sizes):
+    """The graph as if its inputs, which lie without gaps, had other sizes."""
+    inputs = [
+        replace(item, size=size, stride=torch.empty(size, device="meta").stride())
+        for item, size in zip(graph.inputs, sizes, strict=True)
+    ]
+    return replace(graph, inputs=tuple(inputs))
+
+
+def bytes_of(*size):
+    return torch.ones(size, dtype=torch.int8)
+
+
+HUGE = 1 << 31
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cuda:sm_90", "hip:gfx942"])
+def test_numbers_are_as_wide_as_the_sizes_need(target, tmp_path):
+    small = recorded_with(scaled, tmp_path / "a.rec", (bytes_of(4, 8), bytes_of(8)))
+    crossed = recorded_with(turned, tmp_path / "b.rec", (bytes_of(4, 8), bytes_of(8, 4)))
+    graphs = {
+        "i32": with_sizes(small, (1 << 15, 1 << 15), (1 << 15,)),
+        "i64": with_sizes(small, (1 << 16, 1 << 15), (1 << 15,)),
+        "wide": with_sizes(crossed, (8, 1 << 27), (1 << 27, 8)),
+    }
+    found = built(target, list(map(Job, graphs.values())), tmp_path)
+    assert found.refusals == {}
+    grids = {name: grid_of(found.artifacts[graph.id]) for name, graph in graphs.items()}
+    for name, kind, count in (("i32", "i32", 1 << 30), ("i64", "i64", HUGE)):
+        launch, (x, y, z), numbers = grids[name]
+        assert launch.types[-1] == kind and numbers == [count]
+        # Blocks of at most 2048 elements, as many as there have to be, and no more than a grid has.
+        assert (y, z) == (1, 1) and count // 2048 <= x < HUGE
+    launch, (x, y, z), numbers = grids["wide"]
+    assert sorted(numbers) == [8, 1 << 27]
+    assert max(y, z) <= 65535 and x < HUGE and x * y * z * 8192 >= 1 << 30
+
+
+def grid_of(artifact):
+    """The only kernel of a text, its grid, and the numbers that it is given."""
+    (launch,) = plan_from_bytes(artifact.files["plan"]).launches
+    (given,) = re.findall(r"\.run\((.*), stream=", artifact.text)
+    names: dict = {}
+    exec(launch.text, names)
+    numbers = [int(each) for each in given.split(", ") if each.isdecimal()]
+    pointers = [None] * sum(kind[0] == "*" for kind in launch.types)
+    grid, passed = names["launch"](*pointers, *numbers)
+    return launch, grid, [each for each in passed if each is not None]
+
+
+@pytest.mark.slow
+def test_symbolic_sizes_beyond_32_bits_run_eagerly(tmp_path):
+    """The code is for numbers of 32 bits; whether they suffice is asked at each call."""
+    calls = [(bytes_of(n, 8), bytes_of(8)) for n in (4, 6)]
+    graph = recorded_with(scaled, tmp_path / "a.rec", *calls)
+    found = built("cuda:sm_90", [Job(graph)], tmp_path)
+    artifact = found.artifacts[graph.id]
+    (launch,) = plan_from_bytes(artifact.files["plan"]).launches
+    assert launch.types[-1] == "i32"
+    start = artifact.text.index("def fits")
+    names: dict = {}
+    exec(artifact.text[start:].partition("\n\n")[0], names)
+
+    def fits(rows):
+        return names["fits"]([torch.empty(rows, 8, device="meta"), torch.empty(8, device="meta")])
+
+    assert fits(100) and fits((HUGE - 1) // 8)
+    assert not fits(HUGE // 8)
