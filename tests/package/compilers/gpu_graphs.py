@@ -478,9 +478,10 @@ GRAPHS = {
     "own_gradients": (kernels.differentiated, [(R(20).requires_grad_(),)]),
 }
 
-# What runs as operators of torch only, what is computed in half precision between others, and what
-# Triton or torch itself refuses where memory is not aligned.
-WITHOUT_KERNELS = {"by_operators"}
+# Where a call starts no kernel of the package (operators of torch only, nothing to compute), what
+# is computed in half precision between others, and what Triton or torch itself refuses where memory
+# is not aligned.
+WITHOUT_KERNELS = {"by_operators", "nothing", "own_descriptors"}
 LOOSE = {"automatic", "flash", "float8"}
 ALIGNED = {"complex_views", "own_scratch"}
 
