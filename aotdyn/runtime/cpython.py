@@ -1,19 +1,32 @@
 """CPython 3.11's bytecode: code objects that start, resume and replace a frame.
 
-The one file of the runtime that knows the bytecode. Linking builds resume functions and native
-fallbacks with it, the hook gets its trampolines from it. Original bytecode is never rewritten:
-new instructions stand in front of it or instead of it (one exception: `_moved_slots`).
+With `code_tables` the one place of the runtime that knows the bytecode. Linking builds resume
+functions and native fallbacks with it, the hook gets its trampolines from it. Original bytecode is
+never rewritten: new instructions stand in front of it or instead of it (one exception:
+`_moved_slots`).
 """
 
 import sys
 from collections.abc import Callable, Iterator
 from opcode import EXTENDED_ARG, _inline_cache_entries, hasfree, opmap, opname
 from types import CodeType, FunctionType, TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from aotdyn.package.point import RAISE, STEP, Point
 
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
+from .code_tables import (
+    Handled,
+    covering,
+    delta_line,
+    exception_table,
+    first_line,
+    handles_exception,
+    line_of,
+    no_line,
+    row_of,
+    shifted,
+)
 
 if sys.version_info[:2] != (3, 11) or sys.implementation.name != "cpython":
     raise ImportError("aotdyn needs CPython 3.11: resume functions are made of its bytecode")
@@ -28,9 +41,7 @@ _PRELUDE = frozenset((opmap["MAKE_CELL"], opmap["COPY_FREE_VARS"]))
 _CELL_OPS = frozenset(hasfree)
 _KW_NAMES, _CALL = opmap["KW_NAMES"], opmap["CALL"]
 _CALL_PREFIX = frozenset((_KW_NAMES, opmap["PRECALL"]))
-_NOP, _POP_EXCEPT, _PUSH_EXC_INFO = opmap["NOP"], opmap["POP_EXCEPT"], opmap["PUSH_EXC_INFO"]
 _RERAISE = opmap["RERAISE"]
-_REARRANGING = frozenset(opmap[name] for name in ("SWAP", "COPY", "POP_TOP", "NOP"))
 
 # The parameter of a resume function whose original has no local variable; no source can name it.
 _FRAME = ".frame"
@@ -117,7 +128,7 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
     prefix = _resume_prefix(code, point)
     raising = _op("CALL", 1) + _op("NOP") if point.kind == RAISE else b""
     units, entry = (len(prefix) + len(raising)) // 2, len(_entry(code)) // 2
-    lines = _first_line(entry) + _no_line(len(prefix) // 2 - entry)
+    lines = first_line(entry) + no_line(len(prefix) // 2 - entry)
     return code.replace(
         co_argcount=code.co_nlocals,
         co_posonlyargcount=0,
@@ -128,7 +139,7 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
         co_code=prefix + raising + code.co_code,
         co_linetable=lines + _raising_line(code, point) + code.co_linetable,
         co_exceptiontable=_raising_row(code, point, len(prefix) // 2)
-        + _shifted(code.co_exceptiontable, units),
+        + shifted(code.co_exceptiontable, units),
     )
 
 
@@ -153,7 +164,7 @@ def _step_code(code: CodeType, point: Point) -> CodeType:
         step = change(arg, end_of)
     step += _op("RETURN_VALUE")
     entry = len(_entry(code)) // 2
-    line = _delta_line(_line_of(code, end - 2) - code.co_firstlineno, len(step) // 2)
+    line = delta_line(line_of(code, end - 2) - code.co_firstlineno, len(step) // 2)
     return code.replace(
         co_argcount=code.co_nlocals,
         co_posonlyargcount=0,
@@ -162,7 +173,7 @@ def _step_code(code: CodeType, point: Point) -> CodeType:
         co_stacksize=max(code.co_stacksize, len(point.stack) + 5),
         co_consts=(*constants, END, True, False),
         co_code=prefix + step,
-        co_linetable=_first_line(entry) + _no_line(len(prefix) // 2 - entry) + line,
+        co_linetable=first_line(entry) + no_line(len(prefix) // 2 - entry) + line,
         co_exceptiontable=b"",
     )
 
@@ -322,8 +333,8 @@ def _released_code(code: CodeType, point: Point) -> CodeType:
         co_stacksize=max(code.co_stacksize, len(point.stack) + 6),
         co_consts=(*code.co_consts, *range(count), None, *([adopt] if leaves else [])),
         co_code=prefix + code.co_code,
-        co_linetable=_first_line(entry) + _no_line(len(prefix) // 2 - entry) + code.co_linetable,
-        co_exceptiontable=_shifted(code.co_exceptiontable, len(prefix) // 2),
+        co_linetable=first_line(entry) + no_line(len(prefix) // 2 - entry) + code.co_linetable,
+        co_exceptiontable=shifted(code.co_exceptiontable, len(prefix) // 2),
     )
 
 
@@ -360,7 +371,7 @@ def trampoline_code(code: CodeType, target: Callable) -> CodeType:
         co_consts=(_docstring(code), target),
         co_names=(),
         co_stacksize=len(loads) + 2,
-        co_linetable=_first_line(len(body) // 2),
+        co_linetable=first_line(len(body) // 2),
         co_exceptiontable=b"",
     )
 
@@ -429,7 +440,7 @@ def _not_enterable(code: CodeType, point: Point) -> str | None:
         return "its cells are not made yet"
     if naming:
         return "the keyword names of a call are not part of the frame"
-    if not point.handled and point.kind != STEP and _handles_exception(code, offset):
+    if not point.handled and point.kind != STEP and handles_exception(code, offset):
         return "an exception is being handled there"
     return None
 
@@ -572,52 +583,12 @@ def _moved_slots(code: CodeType) -> bytes:
 # Lines and exception handlers
 
 
-def _first_line(units: int) -> bytes:
-    """Line table entries that put so many code units on the function's first line.
-
-    They leave the table's running line where it starts, so that the entries behind them keep
-    their meaning.
-    """
-    return _line_entries(13, b"\0", units)
-
-
-def _no_line(units: int) -> bytes:
-    """Line table entries for code units that are on no line, so that no tracer stops at them."""
-    return _line_entries(15, b"", units)
-
-
-def _line_entries(kind: int, payload: bytes, units: int) -> bytes:
-    sizes = (min(8, units - done) for done in range(0, units, 8))
-    return b"".join(bytes((0x80 | kind << 3 | size - 1,)) + payload for size in sizes)
-
-
-def _delta_line(delta: int, units: int) -> bytes:
-    """Line table entries for code units so many lines below the table's running line."""
-    number = -delta << 1 | 1 if delta < 0 else delta << 1
-    first = bytearray()
-    while number >= 64:
-        first.append(number & 63 | 64)
-        number >>= 6
-    first.append(number)
-    size = min(8, units)
-    rest = _line_entries(13, b"\0", units - size)
-    return bytes((0x80 | 13 << 3 | size - 1,)) + bytes(first) + rest
-
-
-def _line_of(code: CodeType, offset: int) -> int:
-    """The line of an instruction, or that of the function if it is on none."""
-    for start, end, line in code.co_lines():
-        if start <= offset < end and line is not None:
-            return line
-    return code.co_firstlineno
-
-
 def _raising_line(code: CodeType, point: Point) -> bytes:
     """Line table entries for the call that raises and the NOP behind it."""
     if point.kind != RAISE:
         return b""
-    delta = _line_of(code, point.offset) - code.co_firstlineno
-    return _delta_line(delta, len(_op("CALL", 1)) // 2) + _delta_line(-delta, 1)
+    delta = line_of(code, point.offset) - code.co_firstlineno
+    return delta_line(delta, len(_op("CALL", 1)) // 2) + delta_line(-delta, 1)
 
 
 def _raising_row(code: CodeType, point: Point, unit: int) -> bytes:
@@ -625,106 +596,20 @@ def _raising_row(code: CodeType, point: Point, unit: int) -> bytes:
     if point.kind != RAISE:
         return b""
     size = len(_op("CALL", 1)) // 2
-    row = _covering(list(_exception_table(code.co_exceptiontable)), point.offset // 2)
+    row = covering(list(exception_table(code.co_exceptiontable)), point.offset // 2)
     if row is None:
         return b""
-    return _row(_Handled(unit, unit + size, row.target + unit + size + 1, row.depth, row.lasti))
+    return row_of(Handled(unit, unit + size, row.target + unit + size + 1, row.depth, row.lasti))
 
 
 def raised_at(code: CodeType, point: Point) -> Point | None:
     """Where a frame stands that was to go on at a point, and an exception comes instead; None where
     it leaves the frame."""
-    row = _covering(list(_exception_table(code.co_exceptiontable)), point.offset // 2)
+    row = covering(list(exception_table(code.co_exceptiontable)), point.offset // 2)
     if row is None:
         return None
     handled = tuple(position for position in point.handled if position < row.depth)
     return Point(point.offset, point.stack[: row.depth], point.unbound, handled, RAISE)
-
-
-class _Handled(NamedTuple):
-    """A row of the exception table, in code units: a raise in start..end goes to `target`.
-
-    `depth` is the stack's depth there, `lasti` whether the raising offset is pushed too.
-    """
-
-    start: int
-    end: int
-    target: int
-    depth: int
-    lasti: bool
-
-
-def _exception_table(table: bytes) -> Iterator[_Handled]:
-    numbers = _varints(table)
-    for start, size, target, packed in zip(numbers, numbers, numbers, numbers, strict=True):
-        yield _Handled(start, start + size, target, packed >> 1, bool(packed & 1))
-
-
-def _varints(table: bytes) -> Iterator[int]:
-    number = 0
-    for byte in table:
-        number = number << 6 | byte & 63
-        if not byte & 64:
-            yield number
-            number = 0
-
-
-def _varint(number: int) -> bytearray:
-    sixes = bytearray((number & 63,))
-    while number := number >> 6:
-        sixes.append(number & 63 | 64)
-    sixes.reverse()
-    return sixes
-
-
-def _shifted(table: bytes, units: int) -> bytes:
-    """The exception table of the same code moved by so many code units."""
-    return b"".join(
-        _row(_Handled(r.start + units, r.end + units, r.target + units, r.depth, r.lasti))
-        for r in _exception_table(table)
-    )
-
-
-def _row(row: _Handled) -> bytes:
-    first = _varint(row.start)
-    first[0] |= 128  # marks where a row starts
-    rest = _varint(row.end - row.start) + _varint(row.target)
-    return bytes(first + rest + _varint(row.depth << 1 | row.lasti))
-
-
-def _handles_exception(code: CodeType, offset: int) -> bool:
-    """Whether an exception is being handled at that offset.
-
-    Each handler is covered by a row that leads to its cleanup, `COPY 3; POP_EXCEPT; RERAISE 1`,
-    all but the instructions right before a `POP_EXCEPT`. Rows that lead elsewhere are followed
-    outward: a `try` may stand in the handler of another one.
-    """
-    while code.co_code[offset] == _NOP:
-        offset += 2  # not covered itself where a `try` begins
-    if _leads_to_pop_except(code.co_code, offset):
-        return True
-    rows, unit = list(_exception_table(code.co_exceptiontable)), offset // 2
-    for _ in rows:
-        if code.co_code[2 * unit] == _PUSH_EXC_INFO and (row := _covering(rows, unit)):
-            unit = row.target  # the cleanup of a handler that is not entered yet
-        row = _covering(rows, unit)
-        if row is None:
-            return False
-        unit = row.target
-        if _leads_to_pop_except(code.co_code, 2 * unit):
-            return True
-    return False
-
-
-def _leads_to_pop_except(bytecode: bytes, offset: int) -> bool:
-    """Whether only instructions that rearrange the stack come before a `POP_EXCEPT`."""
-    while bytecode[offset] in _REARRANGING:
-        offset += 2
-    return bytecode[offset] == _POP_EXCEPT
-
-
-def _covering(rows: list[_Handled], unit: int) -> _Handled | None:
-    return next((row for row in rows if row.start <= unit < row.end), None)
 
 
 # Running
