@@ -13,6 +13,7 @@ import gc
 import os
 import sys
 import types
+import typing
 import weakref
 
 import pytest
@@ -70,6 +71,9 @@ class Scaler(Base):
 class Other(Scaler):
     def scale(self, x):
         return x * 100
+
+
+Number = typing.NewType("Number", int)
 
 
 class Middle:
@@ -503,6 +507,15 @@ def dict_of_a_class_changed(mp):
 def list_of_a_class_changed(mp):
     yield (lambda x, o: x * o.factors[1] + len(o.factors)), (X, Scaler())
     mp.setattr(Scaler, "factors", [2, 3, 4])
+    yield
+
+
+@case
+def supertype_of_a_new_type_changed(mp):
+    yield (lambda x: (x * (Number.__supertype__ is int), len(Number.__name__), Number(3))), (X,)
+    mp.setattr(Number, "__supertype__", float)
+    yield
+    mp.setattr(Number, "__name__", "Longer")
     yield
 
 

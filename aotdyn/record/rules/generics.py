@@ -7,6 +7,7 @@ import types
 import typing
 from typing import Any
 
+from ...package.source import Attribute, Bound
 from ..members import MISSING, lookup
 from ..operation import apply, call
 from ..references import ALIASES
@@ -166,8 +167,11 @@ def alias_getattr(t, self, name, default=None):
         if key in ("pattern", "flags", "groups"):
             return t.wrap_result(getattr(value, key))
         return builtin_getattr(t, self, name, default)
-    if key in ("__args__", "__origin__", "__parameters__", "__metadata__", "__supertype__",
-               "_name", "_inst"):  # fmt: skip
+    if isinstance(value, typing.NewType) and key in vars(value):
+        # An object like others, whose attributes may be set.
+        source = self.source or Bound(t.references.to(value))
+        return t.lazy(vars(value)[key], Attribute(source, key))
+    if key in ("__args__", "__origin__", "__parameters__", "__metadata__", "_name", "_inst"):
         if hasattr(value, key):
             return typed(t, getattr(value, key))
     elif hasattr(value, "__origin__") and not (key.startswith("__") and key.endswith("__")):
