@@ -69,6 +69,27 @@ def test_miss_as_an_error_names_the_guard(module, tmp_path):
             served(torch.ones(2, dtype=torch.float64), 1)
 
 
+def cleaned_up(x, parts, log):
+    with torch.no_grad():
+        try:
+            aotdyn.graph_break()
+            return x * len(parts)
+        finally:
+            log.append("left")
+
+
+def test_miss_as_an_error_in_the_middle_of_a_frame_leaves_its_blocks(tmp_path):
+    x, log = torch.ones(2), []
+    record(cleaned_up, tmp_path, (x, [1], []))
+    with aotdyn.load(tmp_path / "it.pkg", on_miss="error"):
+        served = aotdyn.compile(cleaned_up)
+        with pytest.raises(aotdyn.Miss):
+            served(x, [1, 2], log)
+        assert log == ["left"] and torch.is_grad_enabled()
+        assert torch.equal(served(x, [1], log), x)
+    assert log == ["left", "left"]
+
+
 def test_miss_to_eager_and_to_the_jit(module, tmp_path, capsys):
     program = module(3).program
     record(program, tmp_path, (torch.ones(2), 1))
