@@ -422,7 +422,9 @@ def autocast_backward(program, args):
     seen = [a.grad.clone() for a in args]
     z.sum().backward()
     for once, both in zip(seen, grads(args)):
-        torch.testing.assert_close(once, both - once, rtol=2e-2, atol=2e-2)
+        # Terms of eager's sums are rounded to eight bits, and may cancel.
+        limit = 4e-2 * float(both.abs().max())
+        torch.testing.assert_close(once, both - once, rtol=2e-2, atol=limit)
     return [y]
 
 
