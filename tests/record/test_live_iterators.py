@@ -272,6 +272,37 @@ def p_a_deque_is_changed_under_its_iterator(x, change, log):
     return x, log
 
 
+# What a change of a deque does to its iterators depends on its length, too.
+CHANGES = [
+    *DEQUE_CHANGES, lambda queue: queue.extend([]), lambda queue: queue.extendleft([4, 5]),
+    lambda queue: queue.__imul__(1), lambda queue: queue.__imul__(2),
+    lambda queue: queue.__imul__(0), lambda queue: queue.__iadd__([1]),
+    lambda queue: queue.rotate(0),
+]  # fmt: skip
+
+
+@program((X, []))
+def p_deques_of_all_lengths_are_changed_under_their_iterators(x, log):
+    for change in CHANGES:
+        for limit in (None, 0, 1, 3, 4, 5):
+            for count in (0, 1, 3):
+                queue = collections.deque(range(count), limit)
+                begun, ended = iter(queue), iter(queue)
+                list(ended)
+                next(begun, None)
+                try:
+                    change(queue)
+                except IndexError as error:
+                    log.append(str(error))
+                for values in (begun, ended, begun):
+                    try:
+                        log.append(next(values, None))
+                    except RuntimeError as error:
+                        log.append(str(error))
+                log.append(list(queue))
+    return x, log
+
+
 test_agrees = program.test()
 
 

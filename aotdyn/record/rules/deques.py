@@ -51,7 +51,7 @@ def _effect(w: BodyWriter, v: DequeVariable, target: str) -> list[str]:
     if isinstance(v, LiveDequeVariable) and v.look is not None:
         return [f"{target}.extend(({''.join(f'{w.value(item)}, ' for item in v.appended)}))"]
     items = list(map(w.value, v.items))
-    if not v.moved:
+    if not v.moves:
         return [f"{target}[{index}] = {item}" for index, item in enumerate(items)]
     return [f"{target}.clear()", f"{target}.extend([{', '.join(items)}])"]
 
@@ -74,14 +74,14 @@ def _bounded(items: list[Variable], limit: int | None, left: bool = False) -> li
 
 def _set(t, self: DequeVariable, items: list[Variable], left: bool = False) -> Constant:
     t.effects.set_items(self, _bounded(items, self.maxlen, left))
-    self.moved = True
+    self.moves += 1
     return NONE
 
 
 @rule(deque.append, LiveDequeVariable)
 def append_live(t, self, item):
     t.effects.touch(self)
-    self.moved = True
+    self.moves += 1
     self.append([item])
     return NONE
 
@@ -90,7 +90,7 @@ def append_live(t, self, item):
 def extend_live(t, self, items):
     for chunk in chunks(t, items):
         t.effects.touch(self)
-        self.moved = True
+        self.moves += len(chunk)
         self.append(chunk)
     return NONE
 
@@ -108,14 +108,16 @@ def appendleft(t, self, item):
 @rule(deque.extend, DequeVariable)
 def extend(t, self, items):
     for chunk in chunks(t, items):
-        _set(t, self, [*self.items, *chunk])
+        if chunk and self.maxlen != 0:
+            _set(t, self, [*self.items, *chunk])
     return NONE
 
 
 @rule(deque.extendleft, DequeVariable)
 def extendleft(t, self, items):
     for chunk in chunks(t, items):
-        _set(t, self, [*reversed(chunk), *self.items], left=True)
+        if chunk and self.maxlen != 0:
+            _set(t, self, [*reversed(chunk), *self.items], left=True)
     return NONE
 
 
@@ -139,7 +141,12 @@ def mul(t, self, count):
 
 @rule((operator.imul, deque.__imul__), DequeVariable)
 def imul(t, self, count):
-    _set(t, self, list(self.items) * t.constant(count))
+    times, size = t.constant(count), len(self.items)
+    if self.maxlen is not None and size > 1 and times * size > self.maxlen:
+        # Not more often than fills it.
+        times = -(-self.maxlen // size)
+    if size and times != 1:
+        _set(t, self, list(self.items) * times)
     return self
 
 
@@ -166,7 +173,7 @@ _pop(deque.popleft, 0)
 
 @rule(deque.clear, DequeVariable)
 def clear(t, self):
-    return _set(t, self, [])
+    return _set(t, self, []) if self.items else NONE
 
 
 @rule(deque.reverse, DequeVariable)
@@ -178,7 +185,7 @@ def reverse(t, self):
 @rule(deque.rotate, DequeVariable)
 def rotate(t, self, steps=None):
     count = 1 if steps is None else t.constant(apply(t, operator.index, [steps]))
-    if self.items:
+    if len(self.items) > 1:
         count %= len(self.items)
         _set(t, self, [*self.items[len(self.items) - count :],
                        *self.items[: len(self.items) - count]])  # fmt: skip
@@ -294,34 +301,34 @@ for _operation in (operator.eq, operator.ne, operator.lt, operator.le, operator.
 
 
 class DequeIterator(SequenceIterator):
-    """Over a deque, which must not change meanwhile. items: as they were."""
+    """Over a deque whose items must stay in their places meanwhile. moves: the deque's, when it
+    was made."""
 
-    __slots__ = ("items",)
+    __slots__ = ("moves",)
 
 
 @rule(iter, DequeVariable)
 def iterator(t, self):
     made = t.new(DequeIterator(self))
-    made.items = self.items
+    made.moves = self.moves
     return made
 
 
 @advances(DequeIterator)
 def advance(t, self):
-    if self.exhausted or self.index >= len(self.items):
+    if self.of.moves != self.moves:
+        _refuse_mutated(t)
+    if self.index >= len(self.of.items):
         self.exhausted = True
         return None
-    if self.of.items is not self.items:
-        self.exhausted = True
-        t.raise_exception(RuntimeError, "deque mutated during iteration")
     t.effects.count += 1
     self.index += 1
-    return self.items[self.index - 1]
+    return self.of.items[self.index - 1]
 
 
 @rebuilds(DequeIterator)
 def _rebuild_iterator(w: BodyWriter, v: DequeIterator) -> str:
-    if v.of.items is not v.items:
+    if v.of.moves != v.moves:
         raise GraphBreak("reconstruct", "an iterator of a deque that has changed", v.origin)
     name = w.bind("iterator", f"iter({w.value(v.of)})")
     if v.index or v.exhausted:

@@ -37,16 +37,16 @@ class SequenceObject(ObjectVariable):
 
 
 class DequeVariable(Sequence):
-    """A `collections.deque`; `maxlen` is an int or None. moved: whether items have come, gone or
+    """A `collections.deque`; `maxlen` is an int or None. moves: how often items have come, gone or
     moved along, which ends its iterators; new items in their places do not."""
 
-    __slots__ = ("maxlen", "moved")
+    __slots__ = ("maxlen", "moves")
     python = deque
 
     def __init__(self, items, maxlen: int | None, source: Source | None = None):
         super().__init__(items, source)
         self.maxlen = maxlen
-        self.moved = False
+        self.moves = 0
 
     def constant(self) -> deque:
         return deque((item.constant() for item in self.items), self.maxlen)
@@ -60,4 +60,4 @@ class LiveDequeVariable(Unread, DequeVariable):
     def __init__(self, look, source: Source):
         Unread.__init__(self, look, source)
         self.maxlen = None
-        self.moved = False
+        self.moves = 0
