@@ -35,6 +35,7 @@ OF_THEIR_SIZES = {
     "functions_of_sizes": "NumPy computes with the sizes",
     "keys_of_all_kinds": "the shape is a key",
     "caches_by_size_and_device": "the shape is a key",
+    "keys_that_are_named_tuples": "the shape is a key",
     "whole_numbers_as_indices": "the index 2 is there or not",
     "views": "the index 8 is there or not",
     "cached_of_an_object_and_sizes": "reshape asks whether one size divides the other",
