@@ -97,7 +97,9 @@ def lower_by(
     except NotRegistered as error:
         raise Refused(str(error)) from None
     except Exception as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        # The text of Triton's errors begins with the place and the source.
+        told = getattr(error, "error_message", None) or error
+        first = (str(told).strip() or type(error).__name__).splitlines()[0]
         raise Refused(f"{type(error).__name__}: {first[:200]}") from error
 
 
