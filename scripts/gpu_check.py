@@ -5,6 +5,7 @@ result differs, a call is not covered, or code for this device is not used.
 """
 
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
@@ -120,23 +121,30 @@ def against_compile(programs, names, device):
         print(f"torch.compile {name:16}{microseconds(compiled, x, device):10.1f} us")
 
 
+@contextlib.contextmanager
+def counted(cls, name):
+    """A list to which every call of a method adds an item that ends without an error."""
+    calls, method = [], getattr(cls, name)
+
+    def counting(*args, **kwargs):
+        found = method(*args, **kwargs)
+        calls.append(name)
+        return found
+
+    with mock.patch.object(cls, name, counting):
+        yield calls
+
+
 def compare_captured(path, programs, names, device):
     """As `compare`, with launches captured into CUDA graphs; also says whether any were."""
     from aotdyn.runtime.artifacts.captures import Capture
 
-    made, before = [], Capture.__init__
-
-    def counted(self, *args, **kwargs):
-        before(self, *args, **kwargs)
-        made.append(self)
-
-    Capture.__init__ = counted
-    try:
-        with aotdyn.load(path, on_miss="error", options={"cudagraphs": True}) as package:
-            wrong = compare(programs, names, device, "CUDA graphs us", 5)
-            wrong += [line for line in package.refused if "not used" in line]
-    finally:
-        Capture.__init__ = before
+    with (
+        counted(Capture, "__init__") as made,
+        aotdyn.load(path, on_miss="error", options={"cudagraphs": True}) as package,
+    ):
+        wrong = compare(programs, names, device, "CUDA graphs us", 5)
+        wrong += [line for line in package.refused if "not used" in line]
     print(f"{len(made)} captures")
     if device == "cuda" and not made:
         wrong.append("nothing was captured")
@@ -147,24 +155,15 @@ def compare_tuned(path, programs, names, device):
     """As `compare`, with kernels that the device chooses; also says whether it did."""
     from aotdyn.runtime.artifacts.tuning import DeviceClock
 
-    timed, before = [], DeviceClock.milliseconds
-
-    def counted(self, launch):
-        timed.append(before(self, launch))
-        return timed[-1]
-
-    DeviceClock.milliseconds = counted
-    try:
-        # Choices of earlier runs do not count.
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            mock.patch.dict(os.environ, {"AOTDYN_CACHE": folder}),
-            aotdyn.load(path, on_miss="error") as package,
-        ):
-            wrong = compare(programs, names, device, "tuned us", 2)
-            wrong += [line for line in package.refused if "not used" in line]
-    finally:
-        DeviceClock.milliseconds = before
+    # Choices of earlier runs do not count.
+    with (
+        counted(DeviceClock, "milliseconds") as timed,
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, {"AOTDYN_CACHE": folder}),
+        aotdyn.load(path, on_miss="error") as package,
+    ):
+        wrong = compare(programs, names, device, "tuned us", 2)
+        wrong += [line for line in package.refused if "not used" in line]
     print(f"{len(timed)} configurations timed")
     if device == "cuda" and not timed:
         wrong.append("nothing was timed")

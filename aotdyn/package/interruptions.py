@@ -5,8 +5,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from types import CodeType, TracebackType
+import traceback
+from types import CodeType
 from typing import Any
 
 import torch
@@ -25,19 +25,13 @@ def require_own(error: BaseException) -> None:
 
 def is_interruption(error: BaseException) -> bool:
     """Whether an exception has come from outside while code of ours or of torch ran."""
-    codes = [trace.tb_frame.f_code for trace in _steps(error.__traceback__)]
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
     if threading.current_thread() is threading.main_thread():
         # Handlers run in the main thread, on top of whatever it does.
         handlers = {_code_of(signal.getsignal(each)) for each in signal.valid_signals()} - {None}
         if not handlers.isdisjoint(codes):
             return True
     return bool(codes) and _is_of_program(type(error)) and _is_own(codes[-1])
-
-
-def _steps(trace: TracebackType | None) -> Iterator[TracebackType]:
-    while trace is not None:
-        yield trace
-        trace = trace.tb_next
 
 
 def _code_of(handler: Any) -> CodeType | None:
