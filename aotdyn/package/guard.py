@@ -114,6 +114,17 @@ def _subclass(guard, name, value):
     return f"issubclass({value(guard.source)}, {name(cls)}) is {answer!r}"
 
 
+def _found(guard, name, value):
+    """The keys of a dict, or the members of a set, have the hash that they were put there with."""
+    return f"{name(Runtime('all_found'))}({value(guard.source)})"
+
+
+def _members(guard, name, value):
+    """The members of a set, as references where they are known by identity; in any order."""
+    listed = "".join(f"{_key(each, name)}, " for each in guard.expected)
+    return f"{name(Runtime('same_members'))}({value(guard.source)}, ({listed}))"
+
+
 def _empty(guard, name, value):
     return f"not {value(guard.source)}"
 
@@ -262,6 +273,8 @@ KINDS: dict[str, Callable[..., str]] = {
     "HAS": _membership("in"),
     "LACKS": _membership("not in"),
     "SUBCLASS": _subclass,
+    "FOUND": _found,
+    "MEMBERS": _members,
     "EMPTY": _empty,
     "NONEMPTY": _nonempty,
     "ARRAY": _array,

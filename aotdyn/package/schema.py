@@ -26,6 +26,7 @@ from .source import (
     Derived,
     FromArray,
     Item,
+    Listed,
     Local,
     Over,
     OwnDict,
@@ -76,6 +77,7 @@ RECORDS: dict[str, type] = {
     "waits_at": WaitsAt,
     "bare": Bare,
     "ahead": Ahead,
+    "listed": Listed,
     "over": Over,
     # guards
     "guard": Guard,

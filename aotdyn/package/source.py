@@ -229,6 +229,16 @@ class ValueAt(Derived):
 
 
 @node
+class Listed(Derived):
+    """The keys of a dict or the members of a set, in order, as a tuple; or a dict's values."""
+
+    values: bool = False
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"(*{base}{'.values()' if self.values else ''},)"
+
+
+@node
 class Over(Derived):
     """What an iterator of C over a sequence or a table runs over."""
 

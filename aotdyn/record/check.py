@@ -13,6 +13,7 @@ from ..package.source import (
     Contents,
     FromArray,
     Item,
+    Listed,
     Local,
     Over,
     OwnDict,
@@ -29,13 +30,14 @@ from .unchanged import Unchanged, above, own_dict_of, unchanged
 # Paths that are bound to a name when several guards share them.
 _NAMED = (
     Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead | Over
-    | FromArray | WaitsAt
+    | FromArray | WaitsAt | Listed
 )  # fmt: skip
 
 _DICT = Import("builtins", "dict")
 
-# In this order: the process' state, then what tells whether paths exist, then tensors, sizes.
-_STAGES = {"STATE": 0, "CLASSES": 0, "CODES": 0, "TENSORS": 2, "SHAPE": 3, "SAME": 1}
+# In this order: the process' state, then what tells whether paths exist, then tensors, sizes; and
+# what calls code of the program, which has no effect once all that it reads is known.
+_STAGES = {"STATE": 0, "CLASSES": 0, "CODES": 0, "TENSORS": 2, "SHAPE": 3, "FOUND": 4, "SAME": 1}
 
 
 class CheckWriter:
@@ -155,7 +157,9 @@ class CheckWriter:
 def _parted(guards: list[Guard], groups: list[Unchanged]) -> tuple[list[Guard], list[Guard]]:
     """The guards that come before dictionaries are asked for their versions, and those after."""
     way = {source for group in groups for of in group.dicts for source in (of, *above(of))}
-    before = [_STAGES.get(g.kind, 1) == 0 or g.source in way for g in guards]
+    before = [
+        _STAGES.get(g.kind, 1) == 0 or g.source in way and g.kind != "FOUND" for g in guards
+    ]
     return (
         [guard for guard, is_first in zip(guards, before, strict=True) if is_first],
         [guard for guard, is_first in zip(guards, before, strict=True) if not is_first],

@@ -20,6 +20,7 @@ from .variables import (
     ValueObject,
     Variable,
 )
+from .variables.containers import HashedToken
 
 
 def key_of(t, value: Variable) -> Any:
@@ -101,6 +102,13 @@ def _hashes_by_value(t, value: ValueObject) -> bool:
     return all(
         lookup(t, value.cls, name)[0] is vars(base).get(name) for name in ("__hash__", "__eq__")
     )
+
+
+def is_hashed_by_program(key: Any) -> bool:
+    """Whether code of the program computes the hash of what stands for a key."""
+    if type(key) in (tuple, frozenset):
+        return any(map(is_hashed_by_program, key))
+    return isinstance(key, HashedToken)
 
 
 # How an object with a hash of its own becomes a key: (t, object) -> key.

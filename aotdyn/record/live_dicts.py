@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 import torch
 
 from ..package.arrays import SCALARS
 from ..package.reference import Literal
-from ..package.source import Bound, Item, ReferredItem, Source
+from ..package.source import Bound, Item, Listed, ReferredItem, Source
+from .keys import is_hashed_by_program, key_of
 from .signals import GraphBreak
 from .variables import (
     Constant,
@@ -28,19 +30,19 @@ def dict_value(t, variable: DictVariable, key: Any) -> Variable | None:
     Guards the presence or absence of the key.
     """
     live, source = variable.live, variable.source
-    _require_comparable(variable)
+    if variable.by_program is None:
+        variable.by_program = compared_by_program(live) is not None
     asked, key = key, _as_tuples(key)
-    if not _plain_key(key):
-        reference = t.references_to(key)
-        if reference is None:
-            raise GraphBreak("hash", "a key that has no name in other processes")
+    if variable.by_program or not is_named(t, key):
+        complete_dict(t, variable)
+        return variable.items[asked][1] if asked in variable.items else None
     if key not in live:
         t.guard("LACKS", source, _key_expected(t, key))
         variable.absent.add(key)
         return None
     t.guard("HAS", source, _key_expected(t, key))
     value = t.lazy(live[key], _key_source(t, source, key))
-    variable.items[key] = (_key_variable(t, asked), value)
+    variable.items[key] = (key_variable(t, asked), value)
     return value
 
 
@@ -58,16 +60,6 @@ def _as_tuples(key: Any) -> Any:
 _TUPLES = (tuple, torch.Size)
 
 
-def _require_comparable(variable: DictVariable) -> None:
-    """Raises GraphBreak for a dict with keys that code of the program compares."""
-    if variable.comparable:
-        return
-    kind = compared_by_program(variable.live)
-    if kind is not None:
-        raise GraphBreak("hash", f"a dict with keys of the type {kind.__qualname__}")
-    variable.comparable = True
-
-
 def dict_item(t, mapping: DictVariable, key: Any) -> Variable | None:
     """A dict's item, or None if the dict does not have it."""
     if key in mapping.items:
@@ -83,22 +75,78 @@ def complete_dict(t, variable: DictVariable) -> None:
         return
     live, source = variable.live, variable.source
     require_few(len(live))
-    _require_comparable(variable)
     keys = _keys_in_order(live)
-    if not all(_plain_key(key) or t.references_to(key) is not None for key in keys):
-        raise GraphBreak("hash", "a dict with keys that have no name in other processes")
-    refuse_varying(t, source, (dict, *keys), "the keys of a dict")
-    t.guard("KEYS", source, tuple(key if _plain_key(key) else t.references.to(key) for key in keys))
     known = variable.items
+    if {*map(type, keys)} <= _WRITTEN or all(is_named(t, key) for key in keys):
+        refuse_varying(t, source, (dict, *keys), "the keys of a dict")
+        for key in keys:
+            if type(key) is int:
+                t.numbers_as_keys.known(key)
+        expected = tuple(key if is_plain_key(key) else t.references.to(key) for key in keys)
+        t.guard("KEYS", source, expected)
+        items = {key: (key_variable(t, key), _value_at(t, variable, key)) for key in keys}
+    else:
+        items = _items_by_objects(t, variable, keys)
     variable.items = {
-        key: (
-            _key_variable(t, key),
-            known[key][1] if key in known else t.lazy(live[key], _key_source(t, source, key)),
-        )
-        for key in keys
+        key: (held, known[key][1] if key in known else value)
+        for key, (held, value) in items.items()
     }
     _replay(variable, known)
     variable.complete = True
+
+
+def _value_at(t, variable: DictVariable, key: Any) -> Variable:
+    return t.lazy(variable.live[key], _key_source(t, variable.source, key))
+
+
+def _items_by_objects(t, variable: DictVariable, keys: list) -> dict:
+    """The items of a dict with keys that nothing names in other processes: each key is looked at as
+    any object is, at its place in the dict's order."""
+    live, source = variable.live, variable.source
+    if isinstance(type(live).values, FunctionType):
+        raise GraphBreak("subclass", type(live).__qualname__)
+    t.guard("LENGTH", source, len(keys))
+    items: dict = {}
+    values = [*live.values()]
+    for index, (token, held) in enumerate(wrapped_keys(t, source, live, keys)):
+        at_key = is_named(t, keys[index])
+        value = _value_at(t, variable, keys[index]) if at_key else t.lazy(
+            values[index], Item(Listed(source, values=True), index)
+        )
+        items[token] = held, value
+    return items
+
+
+# More keys that are looked at one by one would make every call of the frame slow.
+_MOST_OBJECTS = 1000
+
+
+def wrapped_keys(t, source: Source, table: Any, keys: list) -> list[tuple[Any, Variable]]:
+    """What stands for each key of a dict, or member of a set, and its variable; guarded.
+
+    Raises GraphBreak where a table does not find its own keys any more: their hashes have changed.
+    """
+    if len(keys) > _MOST_OBJECTS:
+        raise GraphBreak("long_trace", f"{len(keys)} keys that have no name in other processes")
+    found: dict = {}
+    for index, key in enumerate(keys):
+        held = t.realize(t.lazy(key, Item(Listed(source), index)))
+        token = key_of(t, held)
+        if token in found:
+            raise GraphBreak("hash", "keys that have become equal")
+        found[token] = held
+    if any(map(is_hashed_by_program, found)):
+        if not all(key in table for key in keys):
+            raise GraphBreak("hash", "a key whose hash has changed")
+        t.guard("FOUND", source)
+    return [*found.items()]
+
+
+def is_named(t, key: Any) -> bool:
+    """Whether a key is plain or found by its name in other processes, and compared by C."""
+    if is_plain_key(key):
+        return True
+    return compared_by_program((key,)) is None and t.references_to(key) is not None
 
 
 def _keys_in_order(live: Mapping) -> list:
@@ -131,11 +179,11 @@ def _replay(variable: DictVariable, known: dict) -> None:
             items[change[1]] = (key, known[change[1]][1])
 
 
-def _plain_key(key: Any) -> bool:
+def is_plain_key(key: Any) -> bool:
     """Whether a key is stored as it is."""
     kind = type(key)
     if kind in (tuple, frozenset):
-        return all(map(_plain_key, key))
+        return all(map(is_plain_key, key))
     return kind in _PLAIN_KEYS
 
 
@@ -151,22 +199,22 @@ _PLAIN_KEYS = frozenset((*PLAIN, *_WRITTEN, torch.Size, range, *SCALARS))
 
 
 def _key_expected(t, key: Any) -> Any:
-    return key if _plain_key(key) else t.references.to(key)
+    return key if is_plain_key(key) else t.references.to(key)
 
 
 def _key_source(t, source: Source, key: Any) -> Source:
-    if not _plain_key(key):
+    if not is_plain_key(key):
         return ReferredItem(source, t.references.to(key))
     return Item(source, key) if _is_written(key) else ReferredItem(source, Literal(key))
 
 
-def _key_variable(t, key: Any) -> Variable:
+def key_variable(t, key: Any) -> Variable:
     if isinstance(key, tuple):
-        return TupleVariable([_key_variable(t, part) for part in key], cls=type(key))
+        return TupleVariable([key_variable(t, part) for part in key], cls=type(key))
     if type(key) is frozenset:
-        return SetVariable({part: _key_variable(t, part) for part in key}, cls=frozenset)
+        return SetVariable({part: key_variable(t, part) for part in key}, cls=frozenset)
     if type(key) is range:
         return RangeVariable(key)
-    if _plain_key(key):
+    if is_plain_key(key):
         return Constant(key)
     return Known(key, Bound(t.references.to(key)))

@@ -1,18 +1,16 @@
 """The order of sets: that of a hash table, which depends on how it came to be. While tracing, a set
-of plain values has a table with the same history; here is how a body makes, or changes, a set so
-that it goes on with an equal one."""
+of values with hashes that are known has a table with the same history; here is how a body makes, or
+changes, a set so that it goes on with an equal one."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from .signals import GraphBreak
 from .variables import DictVariable, SetVariable, Variable
-from .variables.containers import table_of
+from .variables.containers import is_steady, table_of
 
 # So many changes are made again, one after the other.
 _MOST_CHANGES = 200
-# Their hashes are the same in each process.
-_STEADY = (int, bool)
 
 
 class Making(NamedTuple):
@@ -48,7 +46,7 @@ def making(v: SetVariable) -> Making:
     alike = [way for way, table in zip(ways, tables, strict=True) if list(table) == list(v.table)]
     size = v.table.__sizeof__()
     exact = [way for way in alike if way.table(v.cls).__sizeof__() == size]
-    if not alike and all(type(token) in _STEADY for token in v.items):
+    if not alike and all(map(is_steady, v.items)):
         raise GraphBreak("reconstruct", "the order of a set", v.origin)
     return (*exact, *alike, first)[0]
 

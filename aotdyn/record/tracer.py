@@ -109,6 +109,8 @@ class Tracer:
         self.depth = 0
         # Above 0 while a hash is computed of which the program sees nothing but its equality.
         self.hashing = 0
+        # Whether such a hash is another one in another process.
+        self.unsteady_hash = False
         # id of an object -> the weak reference that the frame has made to it.
         self.weak_references: dict[int, MadeReference] = {}
         self.arrays = Arrays()
@@ -310,7 +312,8 @@ class Tracer:
                 self._constants[id(value)] = known
             return known
         if isinstance(value, frozenset):
-            return SetVariable({i: Constant(i) for i in value}, cls=frozenset, table=_table(value))
+            members = {item: self.wrap_constant(item) for item in value}
+            return SetVariable(members, cls=frozenset, table=_table(value))
         return Constant(value)
 
     def wrap_result(self, value: Any) -> Variable:

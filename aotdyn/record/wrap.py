@@ -34,7 +34,6 @@ from .variables import (
     ObjectVariable,
     Opaque,
     RangeVariable,
-    SetVariable,
     SliceVariable,
     SuperVariable,
     TensorVariable,
@@ -268,19 +267,6 @@ def _dict(t, value: dict, source: Source) -> Variable:
         raise GraphBreak("mutation", "the names of a module are looked at after one was set")
     t.guard("TYPE", source, Import("builtins", "dict"))
     variable = DictVariable({}, source, value)
-    t.remember(value, variable)
-    return variable
-
-
-@wraps(set, frozenset)
-def _set(t, value: Any, source: Source) -> Variable:
-    if len(value) > MAXIMUM_ITEMS or not all(type(item) in (*PLAIN, int) for item in value):
-        return opaque(t, value, source)
-    t.guard("EQUALS", source, value if type(value) is frozenset else set(value))
-    for item in value:
-        if type(item) is int:
-            t.numbers_as_keys.known(item)
-    variable = SetVariable({item: Constant(item) for item in value}, source, type(value))
     t.remember(value, variable)
     return variable
 

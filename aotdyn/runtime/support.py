@@ -24,10 +24,11 @@ from .restart import keep, require
 from .steps import ended, handling, thrown, wait_on, waiting
 
 __all__ = [
-    "END", "Next", "Rest", "ahead", "annotations", "bare", "code_is", "contents", "ended",
-    "handling", "has_end", "hook_kinds", "in_inference", "keep", "left", "log_at", "made_alike",
-    "made_class", "may_raise", "no_global_hooks", "no_hooks", "over", "own_dict", "require",
-    "same_keys", "same_value", "thrown", "wait_on", "waiting", "waits_at", "warn_above", "warn_at",
+    "END", "Next", "Rest", "ahead", "all_found", "annotations", "bare", "code_is", "contents",
+    "ended", "handling", "has_end", "hook_kinds", "in_inference", "keep", "left", "log_at",
+    "made_alike", "made_class", "may_raise", "no_global_hooks", "no_hooks", "over", "own_dict",
+    "require", "same_keys", "same_members", "same_value", "thrown", "wait_on", "waiting",
+    "waits_at", "warn_above", "warn_at",
 ]  # fmt: skip
 
 
@@ -70,6 +71,29 @@ def same_keys(mapping: dict, keys: tuple) -> bool:
         key is expected or (type(key) is type(expected) and key == expected)
         for key, expected in zip(mapping, keys, strict=True)
     )
+
+
+def same_members(members: set | frozenset, expected: tuple) -> bool:
+    """Whether a set has these members; plain ones also of the same type."""
+    if len(members) != len(expected) or {*map(type, members)} != {*map(type, expected)}:
+        return False
+    held = {member: member for member in members if type(member) not in _NESTED}
+    return all(
+        (each in held and (held[each] is each or same_value(held[each], each)))
+        if type(each) not in _NESTED
+        else any(same_value(member, each) for member in members)
+        for each in expected
+    )
+
+
+# What is in them may be hashed by code of the program.
+_NESTED = (tuple, frozenset)
+
+
+def all_found(table: dict | set | frozenset) -> bool:
+    """Whether the keys of a dict, or the members of a set, have the hash that they were put there
+    with. Calls `__hash__` of each."""
+    return all(key in table for key in table)
 
 
 def no_hooks(module: Any) -> bool:

@@ -35,6 +35,7 @@ from aotdyn.package.source import (
     Contents,
     ContextValue,
     Item,
+    Listed,
     Local,
     Over,
     OwnDict,
@@ -75,6 +76,17 @@ def changed(table):
     iterator = iter(table)
     table["new"] = 1
     return iterator
+
+
+class Moody:
+    """Whose hash is another one each time."""
+
+    def __init__(self):
+        self.hash = 0
+
+    def __hash__(self):
+        self.hash += 1
+        return self.hash
 
 
 def moved():
@@ -306,6 +318,11 @@ ROWS: list[tuple[Guard, list, list]] = [
      [lambda n, base: n * base, None]),
     (Guard("EQUALS", Referent(V), 1), [lambda: 1], [lambda: None, None]),
     (Guard("EQUALS", ValueAt(V, 1), 5), [{"a": 1, "b": 5}], [{"b": 5, "a": 1}, {"b": 5}]),
+    (Guard("EQUALS", Item(Listed(V), 1), "b"), [{"a": 1, "b": 5}], [{"b": 5, "a": 1}, {"b"}, 1]),
+    (Guard("EQUALS", Item(Listed(V, True), 0), 1), [{"a": 1}], [{"a": 2}, {}, {1}]),
+    (Guard("FOUND", V), [{"a": 1}, {1, 2}, {}], [{float("nan"): 1, Moody(): 2}]),
+    (Guard("MEMBERS", V, (1, (1, 2), builtin("int"))), [{int, 1, (1, 2)}],
+     [{int, 1}, {int, True, (1, 2)}, {int, 1, (1.0, 2)}, {str, 1, (1, 2)}, set()]),
 ]  # fmt: skip
 
 

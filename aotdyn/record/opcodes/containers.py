@@ -36,8 +36,10 @@ def BUILD_LIST(t, frame, ins):
 
 @opcode
 def BUILD_SET(t, frame, ins):
-    items = frame.pop_many(ins.arg)
-    frame.push(t.new(SetVariable({key_of(t, item): item for item in items})))
+    items: dict = {}
+    for item in frame.pop_many(ins.arg):
+        items.setdefault(key_of(t, item), item)
+    frame.push(t.new(SetVariable(items)))
 
 
 @opcode

@@ -13,6 +13,7 @@ from ..variables import (
     Constant,
     DictVariable,
     FunctionVariable,
+    IdentityVariable,
     Known,
     ListVariable,
     ObjectVariable,
@@ -23,23 +24,26 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from ..variables.containers import HashedToken, is_steady
 from ..variables.sequences import SequenceObject
 from .table import rule
 
 # Their hash is the same in every process.
-_STABLE = (int, float, bool, complex, *SCALARS)
+_STEADY = frozenset((int, float, bool, complex, *SCALARS))
 
 
-class HashedKey:
+class HashedKey(HashedToken):
     """Stands for an object whose class defines `__hash__` and `__eq__` as a key of a dict or set:
     compared as Python does, by the traced program's own methods."""
 
     __slots__ = ("t", "variable", "value")
 
-    def __init__(self, t, variable: ObjectVariable, value: int):
+    def __init__(self, t, variable: ObjectVariable, value: int, steady: bool, exact: bool):
         self.t = t
         self.variable = variable
         self.value = value
+        self.steady = steady
+        self.exact = exact
 
     def __hash__(self) -> int:
         return self.value
@@ -78,14 +82,19 @@ def hashed_key(t, value: ObjectVariable) -> HashedKey:
     """The key for an object with a hash of its own."""
     if value.type.__hash__ is None:
         t.raise_exception(TypeError, f"unhashable type: {value.type.__name__!r}")
+    unsteady, t.unsteady_hash = t.unsteady_hash, False
     t.hashing += 1
     try:
         with t.effects.only_own():
             found = t.realize(call_method(t, value, "__hash__", on_class=True))
+        if isinstance(found, HashVariable | IdentityVariable):
+            # The hash of another object, or its own address.
+            return HashedKey(t, value, hash(found.key), steady=False, exact=False)
+        # Python takes the number as it is, if it has the size of a hash; so does `HashedKey`.
+        return HashedKey(t, value, t.constant(found), not t.unsteady_hash, exact=True)
     finally:
         t.hashing -= 1
-    # Python takes the number as it is, if it has the size of a hash; so does `HashedKey`.
-    return HashedKey(t, value, t.constant(found))
+        t.unsteady_hash = t.unsteady_hash or unsteady
 
 
 HASHED_KEYS.append(hashed_key)
@@ -136,26 +145,19 @@ def hash_plain(t, self):
 
 
 def _hashed(t, value: Variable, key: Any) -> Variable:
-    if t.hashing or _is_stable(key):
+    if is_steady(key, _STEADY):
+        return Constant(hash(key))
+    if t.hashing:
+        t.unsteady_hash = True
         return Constant(hash(key))
     return t.new(HashVariable(value, key))
-
-
-def _is_stable(key: Any) -> bool:
-    """Whether a value has the same hash in every process."""
-    if type(key) is tuple:
-        return all(map(_is_stable, key))
-    return type(key) in _STABLE
 
 
 @rule(hash, SetVariable)
 def hash_set(t, self):
     if self.cls is set:
         t.raise_exception(TypeError, "unhashable type: 'set'")
-    keys = frozenset(self.items)
-    if t.hashing or all(map(_is_stable, keys)):
-        return Constant(hash(keys))
-    return t.new(HashVariable(self, keys))
+    return _hashed(t, self, frozenset(self.items))
 
 
 @rule(tuple.__hash__, SequenceObject)
@@ -165,7 +167,7 @@ def hash_contents(t, self):
 
 @rule(hash, Known, FunctionVariable)
 def hash_identity(t, self):
-    return t.new(HashVariable(self, key_of(t, self)))
+    return _hashed(t, self, key_of(t, self))
 
 
 @rule(hash, RangeVariable)

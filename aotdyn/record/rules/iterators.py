@@ -38,6 +38,7 @@ from ..variables import (
     ViewVariable,
     ZipVariable,
 )
+from ..variables.containers import is_steady, table_of
 from . import library
 from .builtin_attributes import builtin_getattr
 from .table import advances, rule
@@ -79,14 +80,18 @@ def iter_set(t, self):
     """The order is that of the hash table. It is the same in every process for small ints; of
     strings, no program can rely on more than that it is the one of this process."""
     values = list(self.items)
-    plain = (int, bool) if self.source is not None else (int, bool, str, bytes)
-    if len(values) > 1 and not all(type(value) in plain for value in values):
+    if self.source is None:
+        is_known = self.table is not None or table_of(values, set) is not None
+    else:
+        is_known = self.placed or all(map(is_steady, values))
+    if len(values) > 1 and not is_known:
         raise GraphBreak("hash", "the order of a set")
     if self.source is not None and len(values) > 1:
         # Equal sets may be iterated differently: it depends on what was in them before.
         if id(self) in t.effects.changed:
             raise GraphBreak("hash", "the order of a set that was changed")
-        t.guard("KEYS", self.source, tuple(values))
+        if not self.placed:
+            t.guard("KEYS", self.source, tuple(values))
         ordered = list(self.items.values())
     else:
         order = values if self.table is None else self.table

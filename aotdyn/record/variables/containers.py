@@ -132,10 +132,10 @@ class DictVariable(Variable):
     below: the keys in the order of the dict itself, where an OrderedDict that the frame made has
     moved some.
     owner: the object whose contents these are, for an instance of a subclass of dict.
-    comparable: whether no code of the program runs when its keys are compared, once that is known.
+    by_program: whether it came in with keys that code of the program compares, once that is known.
     """
 
-    __slots__ = ("items", "live", "complete", "absent", "changes", "owner", "cls", "comparable",
+    __slots__ = ("items", "live", "complete", "absent", "changes", "owner", "cls", "by_program",
                  "below")  # fmt: skip
 
     def __init__(self, items: dict | None = None, source: Source | None = None, live=None):
@@ -148,7 +148,7 @@ class DictVariable(Variable):
         self.below: dict | None = None
         self.owner: Variable | None = None
         self.cls: type = dict
-        self.comparable = False
+        self.by_program: bool | None = None
 
     @property
     def type(self) -> type:
@@ -161,28 +161,50 @@ class DictVariable(Variable):
         return f"dict of {len(self.items)}"
 
 
-# What sets have tables of: their order is looked at.
-_IN_TABLES = (int, bool, str, bytes)
+class HashedToken:
+    """Stands for an object as a key where code of the program computes its hash. steady: whether
+    that is the same in every process. exact: whether `hash()` of the token is that hash, here."""
+
+    __slots__ = ("steady", "exact")
+    steady: bool
+    exact: bool
+
+
+# Their hashes are the same in every process; and those of which sets have tables, whose order is
+# looked at.
+_STEADY = frozenset((int, bool, float, complex))
+_IN_TABLES = _STEADY | {str, bytes}
+
+
+def is_steady(token: Any, kinds: frozenset = _STEADY) -> bool:
+    """Whether what stands for a key has the same hash in every process."""
+    kind = type(token)
+    if kind in (tuple, frozenset):
+        return all(is_steady(part, kinds) for part in token)
+    if isinstance(token, HashedToken):
+        return token.exact if kinds is _IN_TABLES else token.steady
+    return kind in kinds and token == token
 
 
 def table_of(tokens: Iterable, cls: type) -> Any:
-    """A set with these members, put into it one after the other, for its order; None where some
-    are no plain values."""
+    """A set with these members, put into it one after the other, for its order; None where that of
+    some depends on where they are in memory."""
     tokens = list(tokens)
-    return cls(tokens) if all(type(token) in _IN_TABLES for token in tokens) else None
+    return cls(tokens) if all(is_steady(token, _IN_TABLES) for token in tokens) else None
 
 
 class SetVariable(Variable):
     """A set or frozenset. items: value -> variable, in order of insertion.
 
-    table: a set with the same history, for its order; None for one that came in, and where the
-    members are no plain values. base: what it held when it was made.
+    table: a set with the same history, for its order; None for one that came in, and where that
+    is not known of some members. base: what it held when it was made.
     changes: what was done to it since, in order: ("add", members), ("discard", members), ("merge",
     members, set or dict) for what was added from one, ("difference", members), ("replace", members)
     for new contents.
+    placed: whether it came in with members that are known by their places in its order.
     """
 
-    __slots__ = ("items", "cls", "table", "base", "changes")
+    __slots__ = ("items", "cls", "table", "base", "changes", "placed")
 
     def __init__(self, items: dict, source: Source | None = None, cls: type = set, table=None):
         super().__init__(source)
@@ -192,6 +214,7 @@ class SetVariable(Variable):
         if table is None and source is None:
             self.table = table_of(items, cls)
         self.base = dict(items)
+        self.placed = False
         self.changes: list[tuple] = []
 
     @property
