@@ -21,6 +21,7 @@ from .variables import (
     TupleVariable,
     Variable,
 )
+from .variables.mirrors import MirrorVariable
 
 _BUILTINS = (
     abs, ascii, bin, bool, bytes, chr, complex, divmod, float, format, hex, int, len, max, min,
@@ -75,7 +76,7 @@ def plain(value: Variable, within: tuple[Variable, ...] = ()) -> Any:
         return value.value
     if isinstance(value, Known) and any(is_value(value.value, None) for is_value in ENUM_MEMBERS):
         return value.value
-    if isinstance(value, RangeVariable):
+    if isinstance(value, RangeVariable | MirrorVariable):
         return value.value
     if any(value is each for each in within):
         raise NotConstant("a container that contains itself")

@@ -215,7 +215,9 @@ def _sequence_iterator(w: BodyWriter, v: SequenceIterator) -> str:
     if v.index:
         _require_unchanged(w, v)
     name = w.bind("iterator", f"iter({w.value(v.of)})")
-    if v.index:
+    if v.index and v.of.type is memoryview:
+        w.lines.append(f"for _ in range({v.index}): next({name})")
+    elif v.index:
         w.lines.append(f"{name}.__setstate__({v.index})")
     return name
 
@@ -224,6 +226,7 @@ def _sequence_iterator(w: BodyWriter, v: SequenceIterator) -> str:
 _EMPTY = {
     list: "[]", tuple: "()", range: "range(0)", dict: "{}", set: "set()", frozenset: "set()",
     type({}.keys()): "{}.keys()", type({}.values()): "{}.values()", type({}.items()): "{}.items()",
+    bytearray: "bytearray()",
 }  # fmt: skip
 
 

@@ -73,6 +73,7 @@ from .rules import (
     mapping_objects,
     mappings,
     messages,
+    mirrors,
     module_hooks,
     modules,
     patterns,
@@ -112,10 +113,10 @@ RULE_MODULES = (
     class_statements, context_variables, copying, deques, devices, distributions, enums,
     exception_groups, exceptions, function_objects, functions, generics, gradients, hashing,
     higher_order, holders, hooks, identities, inspection, instance_dicts, iterators, late_texts,
-    library, live_iterators, live_sets, mapping_objects, mappings, messages, module_hooks, modules,
-    patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, steps, symbolic,
-    tensors, tensors_of_arrays, texts, torch_state, transforms, user_kernels, value_objects,
-    waiting_generators,
+    library, live_iterators, live_sets, mapping_objects, mappings, messages, mirrors, module_hooks,
+    modules, patterns, proxies, rebuild, sequence_objects, sequences, simple_objects, steps,
+    symbolic, tensors, tensors_of_arrays, texts, torch_state, transforms, user_kernels,
+    value_objects, waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

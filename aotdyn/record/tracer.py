@@ -56,6 +56,7 @@ from .variables import (
     Variable,
 )
 from .variables.containers import table_of
+from .variables.mirrors import MIRRORED, MirrorVariable
 from .variables.sequences import SequenceObject
 
 
@@ -339,6 +340,8 @@ class Tracer:
             return self.new(SetVariable(items, cls=kind, table=_table(value)))
         if kind in (torch.SymInt, torch.SymFloat, torch.SymBool):
             raise GraphBreak("unknown_operation", f"a symbolic {kind.__name__} outside a graph")
+        if kind in MIRRORED:
+            return self.new(MirrorVariable(value))
         if isinstance(value, enum.Enum):
             return wrap.member_of_enum(self, value)
         if isinstance(value, type) or numpy_parts(value) is not None:

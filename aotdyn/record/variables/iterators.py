@@ -1,6 +1,7 @@
 """Iterators: those that the frame itself made, and those that came in and tell where they are.
 Advancing any other that came in breaks."""
 
+import array
 import types
 from typing import Any
 
@@ -23,7 +24,10 @@ def iterator_type(cls: type, backwards: bool = False) -> type:
     return type(reversed(empty) if backwards else iter(empty))
 
 
-_EMPTY_VIEWS = {type(view): view for view in ({}.keys(), {}.values(), {}.items())}
+_EMPTY_VIEWS = {
+    type(view): view
+    for view in ({}.keys(), {}.values(), {}.items(), memoryview(b""), array.array("b"))
+}
 
 
 class SequenceIterator(IteratorVariable):
