@@ -198,11 +198,14 @@ def _deletes_variables(code: CodeType) -> bool:
     return False
 
 
+_MAKES_MODULES = {"__init__", "__setstate__", "initialize_parameters", "reset_parameters"}
+
+
 def is_worth_an_entry(code: CodeType) -> bool:
     """Whether a frame that eager code calls is traced as an entry of its own.
 
     torch's own Python is not, except the modules of torch.nn (not their common base class, whose
-    frames only lead to `forward`, nor what gives lazy ones their parameters, once).
+    frames only lead to `forward`, nor what makes them and gives lazy ones their parameters, once).
     """
     if looks_for_callers(code):
         return False
@@ -210,6 +213,8 @@ def is_worth_an_entry(code: CodeType) -> bool:
     if path.startswith(_TORCH):
         inner = path.removeprefix(_TORCH)
         modules = os.path.join("nn", "modules") + os.sep
+        if code.co_name in _MAKES_MODULES:
+            return False
         return inner.startswith(modules) and not inner.endswith(("module.py", "lazy.py"))
     if _is_ours(path) or path.startswith(_STDLIB) and _SITE not in path:
         return False

@@ -37,6 +37,7 @@ from .variables import (
     DictVariable,
     Known,
     Lazy,
+    Opaque,
     RangeVariable,
     Sequence,
     SliceVariable,
@@ -395,7 +396,7 @@ class GraphBuilder:
             if known is not None:
                 return known
             if not is_dense(result):
-                raise GraphBreak("torch_refused", "a sparse, nested or quantized tensor")
+                raise GraphBreak("layout", "an operator gave it")
             made = self.register(self.t.new(TensorVariable(result, node, cls=_class_of(result))))
             self.t.unbacked.note(made)
             return made
@@ -438,7 +439,7 @@ class GraphBuilder:
                 raise GraphBreak("torch_refused", f"an argument that is a {arg.describe()}")
             if value.__class__ is torch.dtype and value in QUANTIZED:
                 # Some operators on fakes take it and give floats.
-                raise GraphBreak("torch_refused", f"a tensor of {value}")
+                raise GraphBreak("layout", f"a tensor of {value}")
             return value
         if isinstance(arg, SliceVariable):
             return slice(*map(self.fake, arg.items))
@@ -450,7 +451,10 @@ class GraphBuilder:
         if isinstance(arg, DictVariable):
             self.t.complete(arg)
             return {key: self.fake(item) for key, (_, item) in arg.items.items()}
-        raise GraphBreak("torch_refused", f"an argument that is a {arg.describe()}")
+        opaque = arg.value if isinstance(arg, Opaque) else None
+        other = isinstance(opaque, torch.Tensor) and not is_dense(opaque)
+        reason = "layout" if other else "torch_refused"
+        raise GraphBreak(reason, f"an argument that is a {arg.describe()}")
 
     def argument(self, arg: Variable) -> Any:
         """An argument as it stands in a node."""

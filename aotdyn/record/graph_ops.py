@@ -53,6 +53,8 @@ REFUSED_METHODS: dict[str, str] = {
     **dict.fromkeys(("backward", "register_hook", "retain_grad",
                      "register_post_accumulate_grad_hook", "detach_", "set_", "__setstate__",
                      "_make_subclass", "as_subclass", "__deepcopy__"), "autograd"),
+    **dict.fromkeys(("to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr",
+                     "to_sparse_bsc", "to_sparse_coo", "to_mkldnn"), "layout"),
     **dict.fromkeys(("map_", "map2_", "apply_", "__torch_function__", "__torch_dispatch__",
                      "__new__", "__init__", "__dir__", "module_load", "resize_", "resize_as_"),
                     "torch_refused"),

@@ -5,6 +5,7 @@ from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 import torch
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from ..package.bare import BARE
 from ..package.reference import Import
@@ -374,6 +375,8 @@ def _refuse_fields(t, cls: type, args: list[Variable], kwargs: dict) -> None:
 def _object(t, cls: type, args: list[Variable], kwargs: dict) -> Variable:
     """An instance of a class with Python's own allocation, or that of dict."""
     _refuse_finalizer(t, cls)
+    if issubclass(cls, LazyModuleMixin):
+        raise GraphBreak("lazy", cls.__qualname__)
     is_mapping = issubclass(cls, dict)
     if not cls.__flags__ & (1 << 9) and not is_mapping:
         raise GraphBreak("builtin_call", cls.__qualname__)

@@ -17,6 +17,8 @@ from types import (
 )
 from typing import Any
 
+import torch
+
 from ..package.bare import BARE
 from ..package.interruptions import require_own
 from ..package.replaced import replaced_methods
@@ -59,6 +61,7 @@ from .variables import (
     ValueObject,
     Variable,
     Varying,
+    is_dense,
 )
 
 _OF_NUMBERS = {*BINARY_METHODS, operator.neg, operator.pos, abs}
@@ -374,10 +377,15 @@ def refuse_arguments(t, operation: Any, args: list[Variable], kwargs: dict) -> N
 def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:
     """The reason for which an operation without a rule breaks the graph."""
     name = getattr(operation, "__qualname__", None) or getattr(operation, "__name__", "call")
+    # A function that pybind11 has made has the name of what keeps it in front of its own.
+    name = name.partition(".")[2] if name.startswith("pybind11_") else name
     kinds = ", ".join(t.describe() for t in args)
     if any(isinstance(arg, Varying) for arg in args):
         return "varies", f"{name}({kinds})"
-    if any(isinstance(arg, Opaque) for arg in args):
+    opaque = [arg.value for arg in args if isinstance(arg, Opaque)]
+    if any(isinstance(value, torch.Tensor) and not is_dense(value) for value in opaque):
+        return "layout", f"{name}({kinds})"
+    if opaque:
         return "unknown_type", f"{name}({kinds})"
     if getattr(operation, "__module__", None) == "_operator" or operation in UNARY_METHODS:
         return "unknown_operation", f"{name}({kinds})"

@@ -38,11 +38,19 @@ REASONS: dict[str, tuple[str, str]] = {
     "autograd": ("autograd is run or changed inside the frame", "call backward() outside"),
     "inner_gradient": (
         "a gradient within the graph is kept, or gets a hook after the tensor was used",
-        "give hooks to a tensor right where it is made; call retain_grad() outside",
+        "give hooks to a tensor right where it is made; pass what retain_grad() is called on",
     ),
     "checkpoint": (
         "checkpoint() is called in a way that is not captured",
         "pass use_reentrant=False, and no contexts of its own",
+    ),
+    "lazy": (
+        "a lazy module is made, or gets its parameters",
+        "call it once before it is compiled",
+    ),
+    "layout": (
+        "a sparse, nested or quantized tensor is used",
+        "convert it to a dense one outside of what is compiled",
     ),
     "nested": (
         "a value made inside a function of the graph is used outside of it",

@@ -133,7 +133,17 @@ def r_retained(x):
 
 @refused("checkpoint")
 def r_checkpoint(x):
-    return checkpoint(torch.sin, x)  # here
+    return checkpoint(torch.sin, x, use_reentrant=False, debug=True)  # here
+
+
+@refused("lazy")
+def r_lazy(x):
+    return torch.nn.LazyLinear(2)  # here
+
+
+@refused("layout")
+def r_layout(x):
+    return x.to_sparse()  # here
 
 
 class Box:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import aotdyn
+from tests.conftest import assert_same
 from tests.record.programs import assert_trains
 
 W = torch.arange(12.0).reshape(3, 4).requires_grad_()
@@ -130,6 +131,78 @@ BROKEN = [only_first, two_of_them, that_leaves, used_before, on_a_view, changed_
 @pytest.mark.parametrize("function", BROKEN, ids=lambda f: f.__name__)
 def test_hooks_that_may_break(function, tmp_path):
     assert_trains(function, (W,), tmp_path, fullgraph=False)
+
+
+class OneNode(torch.autograd.Function):
+    """A graph as compiled ones are to autograd: nothing is known of what is within."""
+
+    @staticmethod
+    def forward(ctx, graph, *inputs):
+        with torch.enable_grad():
+            ctx.inputs = [t.detach().requires_grad_(t.requires_grad) for t in inputs]
+            ctx.outputs = graph(*ctx.inputs)
+        return tuple(t.detach() for t in ctx.outputs)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        wanted = [t for t in ctx.inputs if t.requires_grad]
+        found = torch.autograd.grad(ctx.outputs, wanted, gradients, allow_unused=True)
+        found = dict(zip(map(id, wanted), found))
+        return None, *(found.get(id(t)) for t in ctx.inputs)
+
+
+def one_node(graph, inputs):
+    return lambda *given: OneNode.apply(graph, *given)
+
+
+def kept(y):
+    y.retain_grad()
+    z = y.sin()
+    y.retain_grad()
+    return z.sum() * y, y.retains_grad, y
+
+
+def kept_where_made(x):
+    return kept(x * 2)
+
+
+def kept_late(x):
+    y = x * 2
+    z = y.sin() * y
+    y.retain_grad()
+    return z, y
+
+
+def kept_of_an_inner_result(x):
+    return kept(on_a_result(x))
+
+
+def hooked_late(x):
+    return used_before(x), x
+
+
+# With how many graphs there are: what is asked for its gradient is made outside of any.
+KEPT = [(kept, 1), (kept_where_made, 1), (kept_late, 1), (kept_of_an_inner_result, 2),
+        (hooked_late, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "graphs"), KEPT, ids=lambda row: getattr(row, "__name__", ""))
+def test_gradients_within(function, graphs):
+    def gradients(call):
+        x = W * 1
+        x.retain_grad()
+        result, *more, asked = call(x)
+        result.sum().backward()
+        return [result, *more, asked.grad, x.grad]
+
+    made = []
+
+    def backend(graph, inputs):
+        made.append(graph)
+        return one_node(graph, inputs)
+
+    assert_same(gradients(function), gradients(aotdyn.compile(function, backend=backend)))
+    assert len(made) == graphs
 
 
 class Keeper:

@@ -71,6 +71,8 @@ def _version(t, self: TensorVariable) -> Variable:
 def _retains_grad(t, self: TensorVariable) -> Variable:
     if self.source is None:
         return Constant(False)
+    if any(handle.of is self and handle.method == "retain_grad" for handle in t.effects.hooks):
+        return Constant(True)
     t.guard("EQUALS", Attribute(self.source, "retains_grad"), self.live.retains_grad)
     return Constant(self.live.retains_grad)
 
@@ -118,14 +120,6 @@ def detach_(t, self):
     if self.source is not None or t.graph.is_nested:
         raise GraphBreak("autograd", "Tensor.detach_")
     return t.graph.call(torch.Tensor.detach_, [self], {})
-
-
-@rule(torch.Tensor.retain_grad, TensorVariable)
-def retain_grad(t, self):
-    """A leaf keeps its gradient in any case."""
-    if not (self.fake.is_leaf and self.fake.requires_grad):
-        raise GraphBreak("inner_gradient", "Tensor.retain_grad")
-    return NONE
 
 
 @rule(setattr, TensorVariable)

@@ -1,5 +1,7 @@
 """Operators of torch that take functions of the program: these become functions of the graph."""
 
+import inspect
+
 import torch
 import torch.nn.utils.stateless
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
@@ -11,6 +13,7 @@ from ..iteration import iterate
 from ..live_dicts import dict_item
 from ..nested import values
 from ..operation import apply, call, is_none, truth
+from ..polyfills.checks import warn_caller
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -94,7 +97,10 @@ def checkpoint_function(
 ):  # fmt: skip
     reentrant = None if use_reentrant is None else t.constant(use_reentrant)
     if reentrant is None:
-        raise GraphBreak("checkpoint", "use_reentrant is not given, of which it warns")
+        if _WARNING is None:
+            raise GraphBreak("checkpoint", "use_reentrant is not given")
+        t.inline_live(warn_caller, [Constant(_WARNING)], {})
+        reentrant = True
     if context_fn is not None or debug is not None and t.constant(debug):
         raise GraphBreak("checkpoint", "it gets contexts of its own")
     if not torch.is_grad_enabled():
@@ -118,6 +124,13 @@ def checkpoint_function(
         (made, preserve, values(given), values(others)),
     )
     return body.replaced(t, node)
+
+
+# What `checkpoint` says of the argument, as the torch at hand says it.
+_WARNING = next(
+    (text for text in inspect.unwrap(checkpoint).__code__.co_consts
+     if isinstance(text, str) and "the use_reentrant parameter should be" in text), None,
+)  # fmt: skip
 
 
 @rule(checkpoint_sequential)

@@ -1,18 +1,19 @@
-"""Hooks on tensors. One on a tensor that came in is registered when the graph has run, through
-which all gradients pass that it gets from there; one on a tensor that the frame has made, and not
-used so far, is a function whose backward it is."""
+"""Hooks on tensors, and gradients that are kept. One on a tensor that came in is registered when
+the graph has run, through which all gradients pass that it gets from there; one on a tensor that
+the frame has made, and not used so far, is a function whose backward it is. Any other tensor is
+made outside of the graph: a compiled one has no gradients within."""
 
 import torch
 from torch.utils.hooks import RemovableHandle
 
 from ..body import BodyWriter, rebuilds
 from ..hazards import storage_of
-from ..operation import apply
+from ..operation import apply, truth
 from ..polyfills.autograd import Hooked
 from ..signals import GraphBreak
 from ..variables import Constant, Known, MethodVariable, TensorVariable, Variable
 from .autograd import apply_function
-from .gradients import version_of
+from .gradients import of_autograd, version_of
 from .table import rule
 
 
@@ -57,7 +58,7 @@ def register_hook(t, self, hook):
         return _registered_afterwards(t, self, hook, "register_hook")
     t.graph.require_unhooked(self)
     if t.graph.is_used(self) or _is_shared(t, self):
-        raise GraphBreak("inner_gradient", "Tensor.register_hook")
+        raise GraphBreak("inner_gradient", "Tensor.register_hook", self.origin)
     t.graph.become(self, apply_function(t, Known(Hooked), self, hook))
     return t.new(TensorHandle(self, hook, "register_hook"))
 
@@ -67,6 +68,19 @@ def register_post_accumulate_grad_hook(t, self, hook):
     if self.source is None or not self.fake.requires_grad or not self.fake.is_leaf:
         raise GraphBreak("autograd", "Tensor.register_post_accumulate_grad_hook")
     return _registered_afterwards(t, self, hook, "register_post_accumulate_grad_hook")
+
+
+@rule(torch.Tensor.retain_grad, TensorVariable)
+def retain_grad(t, self):
+    """A leaf keeps its gradient in any case."""
+    if not self.fake.requires_grad:
+        raise GraphBreak("autograd", "Tensor.retain_grad without gradients")
+    if truth(t, of_autograd(t, self, "is_leaf")) or truth(t, of_autograd(t, self, "retains_grad")):
+        return Constant(None)
+    if self.source is None:
+        raise GraphBreak("inner_gradient", "Tensor.retain_grad", self.origin)
+    _registered_afterwards(t, self, Constant(None), "retain_grad")
+    return Constant(None)
 
 
 def _registered_afterwards(t, tensor: TensorVariable, hook: Variable, method: str) -> Variable:
@@ -116,6 +130,8 @@ def remove_hook(t, self):
 def _handle(w: BodyWriter, v: TensorHandle) -> str:
     if not v.came_in:
         raise GraphBreak("reconstruct", "the handle of a hook", v.origin)
+    if v.method == "retain_grad":
+        return w.bind("handle", f"{w.value(v.of)}.retain_grad()")
     if v.version != version_of(v.of.fake):
         raise GraphBreak("autograd", "a tensor is changed that has a hook", v.origin)
     name = w.bind("handle", f"{w.value(v.of)}.{v.method}({w.value(v.hook)})")

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from ...package.modules import calls_are_torchs, hook_kinds
 from ...package.source import Item, ValueAt
@@ -68,6 +69,8 @@ def _run_forward(t, value: ObjectVariable, args: list[Variable], kwargs: dict) -
     own = value.live.__dict__
     if not own.keys() >= {*_INSTANCE_HOOKS}:
         raise GraphBreak("hooks", f"{value.cls.__qualname__}, whose registries are gone")
+    if "_initialize_hook" in own and isinstance(value.live, LazyModuleMixin):
+        raise GraphBreak("lazy", value.cls.__qualname__)
     if own.get("_compiled_call_impl") is not None:
         raise GraphBreak("hooks", "Module.compile() was called on it")
     if not any(own[name] for name in _INSTANCE_HOOKS):
