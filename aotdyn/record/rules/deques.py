@@ -53,6 +53,9 @@ def _effect(w: BodyWriter, v: DequeVariable, target: str) -> list[str]:
     items = list(map(w.value, v.items))
     if not v.moves:
         return [f"{target}[{index}] = {item}" for index, item in enumerate(items)]
+    if not items:
+        # Iterators end, even where it has been empty before.
+        return [f"{target}.append(None)", f"{target}.clear()"]
     return [f"{target}.clear()", f"{target}.extend([{', '.join(items)}])"]
 
 
