@@ -105,6 +105,16 @@ def p_kind_of_function(x):
     return type((x * 2).grad_fn).__name__
 
 
+@program((W,), breaks=2)
+def p_kind_of_function_of_what_came_in(x):
+    y, z = x * 2, (x + 1)[1:]
+    aotdyn.graph_break()
+    kinds = [type(y.grad_fn).__name__, type(z.grad_fn).__name__]
+    y.mul_(3)
+    z.mul_(3)
+    return kinds, type(y.grad_fn).__name__, type(z.grad_fn).__name__
+
+
 @program((X,))
 def p_versions(x):
     y = x * 2

@@ -44,6 +44,11 @@ def _is_leaf(t, self: TensorVariable) -> Variable:
 def _grad_fn(t, self: TensorVariable) -> Variable:
     if self.source is not None:
         t.guard("EQUALS", Attribute(self.source, "is_leaf"), self.live.is_leaf)
+        if storage_of(self.fake) not in t.shapes.hazards.changed:
+            # That of the fake only says that there is one.
+            return t.lazy(self.live.grad_fn, Attribute(self.source, "grad_fn"))
+        if self.live._is_view():
+            raise GraphBreak("autograd", "grad_fn of a view that came in and is changed")
     function = self.fake.grad_fn
     return NONE if function is None else t.new(GradientFunction(self, function))
 
