@@ -1,7 +1,7 @@
 """Values of which the program sees when they go: variants are guarded by it."""
 
 import gc
-from types import CodeType, FunctionType, GeneratorType, ModuleType
+from types import CodeType, FrameType, FunctionType, GeneratorType, ModuleType, TracebackType
 from typing import Any
 
 import torch
@@ -79,6 +79,17 @@ def _held_by(values: list[Any]) -> list[Any]:
         if type(value) is FunctionType:
             # Not the globals.
             held += [value.__closure__, value.__defaults__, value.__kwdefaults__]
+        elif type(value) is TracebackType:
+            held += _held_by_frames(value)
         else:
             others.append(value)
     return held + gc.get_referents(*others)
+
+
+def _held_by_frames(trace: TracebackType | None) -> list[Any]:
+    """What the frames hold that an exception has left. Of one that still runs nothing is told."""
+    held: list[Any] = []
+    while trace is not None:
+        held += gc.get_referents(trace.tb_frame)
+        trace = trace.tb_next
+    return [value for value in held if type(value) is not FrameType]

@@ -15,7 +15,6 @@ from typing import Any
 from ..markers import is_disabled
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
-from ..package.source import Local
 from ..policy import keeps_locals, looks_for_callers, sees_lifetimes
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
@@ -221,14 +220,10 @@ class Ending:
         values = self.frame.locals
         if self.sees_lifetimes:
             return set(self.frame.code.co_varnames)
-        # What the frame has been called with its caller holds.
-        given = self.t.entry.point is None
         return {
             name for name, value in values.items()
-            if name not in live
-            and not (given and isinstance(value.source, Local))
-            and (_is_frames_class(value) or is_held(self.t, value))
-        }  # fmt: skip
+            if name not in live and (_is_frames_class(value) or is_held(self.t, value))
+        }
 
     @property
     def next_offset(self) -> int:

@@ -125,7 +125,9 @@ def _target(function: FunctionType, settings: Settings) -> Callable:
     entry = settings.entry(code, function.__globals__)
     entry.asked_for = True
     values = "".join(f"{name}, " for name in [*names, *cells])
-    lines.append(f"return dispatch(entry, ({values}))")
+    lines.append(f"try: return dispatch(entry, ({values}))")
+    # See `entry.dispatch`.
+    lines.append(f"except BaseException: {''.join(f'{name} = ' for name in names)}None; raise")
     text = f"def call({', '.join([*names, *cells])}):\n" + "".join(f"    {x}\n" for x in lines)
     scope: dict[str, Any] = {
         "function": function, "code": code, "UNSET": UNSET, "dispatch": dispatch,

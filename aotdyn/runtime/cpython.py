@@ -27,6 +27,7 @@ from .code_tables import (
     row_of,
     shifted,
 )
+from .tracebacks import without_ours
 
 if sys.version_info[:2] != (3, 11) or sys.implementation.name != "cpython":
     raise ImportError("aotdyn needs CPython 3.11: resume functions are made of its bytecode")
@@ -126,9 +127,6 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
     if point.kind == STEP:
         return _step_code(code, point)
     prefix = _resume_prefix(code, point)
-    raising = _op("CALL", 1) + _op("NOP") if point.kind == RAISE else b""
-    units, entry = (len(prefix) + len(raising)) // 2, len(_entry(code)) // 2
-    lines = first_line(entry) + no_line(len(prefix) // 2 - entry)
     return code.replace(
         co_argcount=code.co_nlocals,
         co_posonlyargcount=0,
@@ -136,10 +134,9 @@ def resume_code(code: CodeType, point: Point) -> CodeType:
         co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
         co_stacksize=max(code.co_stacksize, len(point.stack) + 5),
         co_consts=_prefix_consts(code, point),
-        co_code=prefix + raising + code.co_code,
-        co_linetable=lines + _raising_line(code, point) + code.co_linetable,
-        co_exceptiontable=_raising_row(code, point, len(prefix) // 2)
-        + shifted(code.co_exceptiontable, units),
+        co_code=prefix + _raising(point) + code.co_code,
+        co_linetable=_shifted_lines(code, point, prefix),
+        co_exceptiontable=_shifted_handlers(code, point, prefix),
     )
 
 
@@ -223,6 +220,8 @@ def rethrow(error: BaseException) -> None:
         raise error
     finally:
         error.__context__ = context
+        # The traceback leads here: it would keep itself.
+        del error, context
 
 
 @internal
@@ -295,7 +294,10 @@ def _released_code(code: CodeType, point: Point) -> CodeType:
     _require_enterable(code, point)
     given = len(code.co_varnames)
     cells = given + len(code.co_cellvars)
-    count = cells + len(code.co_freevars) + sum(point.stack)
+    raises = point.kind == RAISE
+    leaves = not raises and code.co_code[point.offset] == _RERAISE
+    count = cells + len(code.co_freevars) + sum(point.stack) + raises
+    called = (rethrow,) if raises else (adopt,) if leaves else ()
     code = _with_a_local(code)
     constants, slots = len(code.co_consts), _cell_slots(code)
 
@@ -310,6 +312,8 @@ def _released_code(code: CodeType, point: Point) -> CodeType:
         if position in point.handled:
             parts.append(_op("PUSH_EXC_INFO") + _op("POP_TOP"))
         index += present
+    if raises:
+        parts.append(_op("PUSH_NULL") + _op("LOAD_CONST", constants + count + 1) + value(index))
     # What a slot holds: the value of a local variable, or a cell.
     held = {slot: slot for slot, name in enumerate(code.co_varnames[:given])
             if name not in point.unbound and name not in _boxed(code)}  # fmt: skip
@@ -319,22 +323,21 @@ def _released_code(code: CodeType, point: Point) -> CodeType:
     whole = 2 * _op("LOAD_CONST", constants + count) + _op("BUILD_SLICE", 2)
     parts.append(_op("LOAD_FAST", 0) + whole + _op("DELETE_SUBSCR"))
     parts.append(_op("STORE_FAST" if 0 in held else "DELETE_FAST", 0))
-    leaves = code.co_code[point.offset] == _RERAISE
     if leaves:
         parts.append(_op("PUSH_NULL") + _op("LOAD_CONST", constants + count + 1) + _op("COPY", 3))
         parts.append(_op("PRECALL", 1) + _op("CALL", 1) + _op("POP_TOP"))
-    parts.append(_op("JUMP_FORWARD", point.offset // 2))
-    prefix, entry = b"".join(parts), len(_entry(code)) // 2
+    parts.append(_op("PRECALL", 1) if raises else _op("JUMP_FORWARD", point.offset // 2))
+    prefix, raising = b"".join(parts), _raising(point)
     return code.replace(
         co_argcount=1,
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
         co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS),
         co_stacksize=max(code.co_stacksize, len(point.stack) + 6),
-        co_consts=(*code.co_consts, *range(count), None, *([adopt] if leaves else [])),
-        co_code=prefix + code.co_code,
-        co_linetable=first_line(entry) + no_line(len(prefix) // 2 - entry) + code.co_linetable,
-        co_exceptiontable=shifted(code.co_exceptiontable, len(prefix) // 2),
+        co_consts=(*code.co_consts, *range(count), None, *called),
+        co_code=prefix + raising + code.co_code,
+        co_linetable=_shifted_lines(code, point, prefix),
+        co_exceptiontable=_shifted_handlers(code, point, prefix),
     )
 
 
@@ -345,7 +348,9 @@ def trampoline_code(code: CodeType, target: Callable) -> CodeType:
     the original keeps in a cell is handed over bare. Signature, flags, names of locals, cells and
     free variables are the original's, so it fits the original's functions and frames. `target` is
     a constant of it and should be hashable, as code objects are hashed with their constants; a
-    target that holds the code's owner keeps both alive, since code objects are not collected.
+    target that holds the code's owner keeps both alive, since code objects are not collected. An
+    exception leaves it as it would the original: nothing of the call is in its traceback, and what
+    the call held has been let go of.
 
     ValueError: a generator's or coroutine's code, or not a function's code.
     """
@@ -354,25 +359,20 @@ def trampoline_code(code: CodeType, target: Callable) -> CodeType:
     parameters, first_free = parameter_count(code), _first_free(code)
     loads = [_op("LOAD_FAST", slot) for slot in range(parameters)]
     loads += [_op("LOAD_CLOSURE", first_free + i) for i in range(len(code.co_freevars))]
-    body = b"".join(
-        (
-            _entry(code),
-            _op("PUSH_NULL"),
-            _op("LOAD_CONST", 1),
-            *loads,
-            _op("PRECALL", len(loads)),
-            _op("CALL", len(loads)),
-            _op("RETURN_VALUE"),
-        )
-    )
+    start = _entry(code) + _op("PUSH_NULL") + _op("LOAD_CONST", 1) + b"".join(loads)
+    called = start + _op("PRECALL", len(loads)) + _op("CALL", len(loads))
+    dropped = b"".join(_op("DELETE_FAST", slot) for slot in range(parameters))
+    returning = called + _op("RETURN_VALUE")
+    body = returning + dropped + _LEAVING
+    handled = Handled(len(start) // 2, len(called) // 2, len(returning) // 2, 0, False)
     return code.replace(
         co_filename=internal_name(f"call of {code.co_qualname}"),
         co_code=body,
-        co_consts=(_docstring(code), target),
+        co_consts=(_docstring(code), target, without_ours),
         co_names=(),
-        co_stacksize=len(loads) + 2,
+        co_stacksize=len(loads) + 4,
         co_linetable=first_line(len(body) // 2),
-        co_exceptiontable=b"",
+        co_exceptiontable=row_of(handled),
     )
 
 
@@ -489,6 +489,13 @@ def _op(name: str, arg: int = 0) -> bytes:
     return b"".join(map(bytes, wide)) + bytes((op, arg & 255)) + caches
 
 
+# Calls the constant 2 with the exception on top of the stack, and raises that as it is then.
+_LEAVING = b"".join((
+    _op("PUSH_NULL"), _op("LOAD_CONST", 2), _op("COPY", 3), _op("PRECALL", 1), _op("CALL", 1),
+    _op("POP_TOP"), _op("RERAISE", 0),
+))  # fmt: skip
+
+
 def _entry(code: CodeType) -> bytes:
     """What every function begins with, less the making of cells."""
     free = len(code.co_freevars)
@@ -581,6 +588,25 @@ def _moved_slots(code: CodeType) -> bytes:
 
 
 # Lines and exception handlers
+
+
+def _raising(point: Point) -> bytes:
+    """The call behind a prefix that raises, and what it would return to."""
+    return _op("CALL", 1) + _op("NOP") if point.kind == RAISE else b""
+
+
+def _shifted_lines(code: CodeType, point: Point, prefix: bytes) -> bytes:
+    """The line table of a code behind a prefix."""
+    entry = len(_entry(code)) // 2
+    lines = first_line(entry) + no_line(len(prefix) // 2 - entry)
+    return lines + _raising_line(code, point) + code.co_linetable
+
+
+def _shifted_handlers(code: CodeType, point: Point, prefix: bytes) -> bytes:
+    """The exception table of a code behind a prefix."""
+    units = len(prefix) // 2
+    rest = shifted(code.co_exceptiontable, units + len(_raising(point)) // 2)
+    return _raising_row(code, point, units) + rest
 
 
 def _raising_line(code: CodeType, point: Point) -> bytes:

@@ -16,6 +16,7 @@ from torch._C._dynamo.guards import RootGuardManager
 from aotdyn.runtime.cpython import internal, is_function, replaces, suspends
 
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
+from .tracebacks import without_ours
 
 # Asked with a code object and its frame's globals; None: never ask about this code again.
 Decider = Callable[[CodeType, dict], CodeType | None]
@@ -56,6 +57,10 @@ def hookless(function: _F) -> _F:
     """
     function._torchdynamo_disable = True  # torch.compile calls it as it is, and traces nothing
     return _marked(internal(function), _SKIP, _SKIP)
+
+
+# Called by trampolines.
+_marked(without_ours, _SKIP, _SKIP)
 
 
 def pass_over(code: CodeType) -> None:

@@ -15,16 +15,16 @@ from .. import policy
 from ..package.interruptions import is_interruption
 from ..package.options import compile_options
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
-from ..package.point import RAISE, RESUME, Point
+from ..package.point import RAISE, Point
 from ..package.state import restore_state
 from . import logs, registry
 from .cpython import raised_at, trampoline_code
 from .entry import Entry, dispatch
 from .hook import call_hooked, hookless, set_decider, set_observer, switch_off
 from .restart import Kept
-from .steps import thrown
 from .support import Rest
 from .suspended import SEEN, report
+from .tracebacks import thrown
 
 _current = threading.local()
 _all: "weakref.WeakSet[Settings]" = weakref.WeakSet()
@@ -123,7 +123,7 @@ class Settings:
 
     def run_rest(self, entry: Entry, values: list) -> Any:
         """Runs the rest of a frame as plain Python, given the only list of its values."""
-        if entry.point is not None and entry.point.kind == RESUME:
+        if entry.point is not None:
             return self.run_released(entry, values)
         # The caller holds what the frame was called with.
         given = tuple(values)
@@ -208,7 +208,10 @@ def _nested(code: CodeType, globals_: dict) -> Callable:
     @hookless
     def enter(*values: Any) -> Any:
         settings = getattr(_current, "settings", None) or _DEFAULT
-        return dispatch(settings.entry(code, globals_), values)
+        try:
+            return dispatch(settings.entry(code, globals_), values)
+        finally:
+            del values  # see `entry.dispatch`
 
     return enter
 

@@ -21,7 +21,8 @@ from ..package.waiting import waits_at
 from .cpython import END
 from .messages import log_at, warn_above, warn_at
 from .restart import keep, require
-from .steps import ended, handling, thrown, wait_on, waiting
+from .steps import ended, handling, wait_on, waiting
+from .tracebacks import thrown
 
 __all__ = [
     "END", "Next", "Rest", "ahead", "all_found", "annotations", "bare", "code_is", "contents",

@@ -187,13 +187,13 @@ FAILING = [in_finally, bare_raise, raise_from, other_error_in_finally, in_a_loop
 
 
 def lines(error):
-    """The lines of this file that an exception and those it came from went through."""
+    """The places that an exception and those it came from went through."""
     found = []
     for each in (error, error.__cause__, error.__context__):
         link = each.__traceback__ if each is not None else None
         while link is not None:
             code = link.tb_frame.f_code
-            if code.co_filename == __file__ and code.co_name != "traceback_of":
+            if code.co_name != "traceback_of":
                 found.append((code.co_qualname, link.tb_lineno))
             link = link.tb_next
     return found

@@ -16,11 +16,11 @@ TWICE = [(torch.arange(3.0) + 1, []), (torch.arange(3.0) + 1, [])]
 
 
 def chain(error):
-    """An exception and those that it came from, with the lines of this file in their tracebacks."""
+    """An exception and those that it came from, with the places in their tracebacks."""
     told = []
     while error is not None:
         places = traceback.extract_tb(error.__traceback__)
-        lines = [(each.name, each.lineno) for each in places if each.filename == __file__]
+        lines = [(each.name, each.lineno) for each in places]
         told.append((type(error).__name__, str(error), lines, error.__suppress_context__))
         error = error.__cause__ or error.__context__
     return told

@@ -346,6 +346,26 @@ def first_of(generator):
     return next(generator)
 
 
+def fails_with(log, given):
+    held = ending(log, "held")
+    raise ValueError(held.name)
+
+
+@program(breaks=None)
+def p_frames_that_an_exception_holds(x):
+    log = []
+    for name in ("in a handler with a break", "in one without"):
+        try:
+            fails_with(log, ending(log, "given"))
+        except ValueError:
+            if name.endswith("break"):
+                note(log, "handled")
+            log.append(name)
+        log.append("after")
+    note(log, "at the end")
+    return x + 1, log
+
+
 test_agrees = program.test()
 
 
