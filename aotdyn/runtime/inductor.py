@@ -7,7 +7,7 @@ from functools import cache
 
 from ..package.compilers import Job, Unavailable
 from ..package.compilers.cpu.build import Builder
-from ..package.compilers.cpu.jobs import Options
+from ..package.compilers.options import Options
 from ..package.errors import PackageError
 from ..package.graph import Graph, python_source
 from . import logs

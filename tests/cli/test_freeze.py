@@ -3,7 +3,7 @@
 import pytest
 
 from aotdyn.package.archive import PackageFile
-from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.compilers.isa import runnable_here
 
 NET = """
 import sys

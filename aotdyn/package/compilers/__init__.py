@@ -20,6 +20,12 @@ class Job:
     weights: tuple[tuple[str, Weight], ...] = ()
 
 
+def described(graph: Graph) -> str:
+    """A graph for people: its id, and where the program asked for it."""
+    place = next((node.user for node in graph.nodes if node.user), "")
+    return f"{graph.id[:8]} ({place})" if place else graph.id[:8]
+
+
 @dataclass
 class Built:
     """artifacts, refusals (why there is none), notes (what is worth knowing): by graph id.

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import aotdyn
-from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.compilers.isa import runnable_here
 from aotdyn.runtime.artifacts.closeness import distance, size
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings

@@ -24,8 +24,8 @@ _USUAL = 2e-5
 def environment() -> dict[str, str]:
     """The environment for the process."""
     from aotdyn.package.compilers.cache import Cache
-    from aotdyn.package.compilers.cpu.toolchain import Toolchain
     from aotdyn.package.compilers.gpu.made_up import made_up_environment
+    from aotdyn.package.compilers.toolchain import Toolchain
 
     return {**os.environ, **made_up_environment(Toolchain.find(Cache())), "TRITON_INTERPRET": "1"}
 

@@ -14,8 +14,8 @@ from aotdyn.package.archive import PackageFile
 from aotdyn.package.compilers import Job
 from aotdyn.package.compilers.cache import Cache
 from aotdyn.package.compilers.cpu.build import Builder
-from aotdyn.package.compilers.cpu.isa import runnable_here
-from aotdyn.package.compilers.cpu.jobs import Options
+from aotdyn.package.compilers.isa import runnable_here
+from aotdyn.package.compilers.options import Options
 from aotdyn.package.recording import read_recording
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings

@@ -7,10 +7,11 @@ import pytest
 from aotdyn.package.compilers import Job, Unavailable, check_targets
 from aotdyn.package.compilers.cache import Cache
 from aotdyn.package.compilers.cpu.code import part_code, table
-from aotdyn.package.compilers.cpu.isa import ISAS, runnable_here
-from aotdyn.package.compilers.cpu.jobs import Options, job_from_bytes, job_key, job_to_bytes
-from aotdyn.package.compilers.cpu.refusal import Refused
-from aotdyn.package.compilers.cpu.toolchain import Source, Toolchain, needs
+from aotdyn.package.compilers.cpu.jobs import job_from_bytes, job_key, job_to_bytes
+from aotdyn.package.compilers.isa import ISAS, runnable_here
+from aotdyn.package.compilers.options import Options
+from aotdyn.package.compilers.refusal import Refused
+from aotdyn.package.compilers.toolchain import Source, Toolchain, needs
 from aotdyn.package.errors import AotdynError
 from aotdyn.package.graph import Graph
 from aotdyn.package.plan import Output, Plan, plan_from_bytes, plan_to_bytes

@@ -11,9 +11,9 @@ from aotdyn.package.compilers import Job
 from aotdyn.package.compilers.cache import Cache
 from aotdyn.package.compilers.cpu import gate
 from aotdyn.package.compilers.cpu.build import Builder
-from aotdyn.package.compilers.cpu.isa import runnable_here
-from aotdyn.package.compilers.cpu.jobs import Options
 from aotdyn.package.compilers.forks import ForkServer
+from aotdyn.package.compilers.isa import runnable_here
+from aotdyn.package.compilers.options import Options
 from aotdyn.package.graph import Graph, GraphInput, Node, Value
 from aotdyn.package.plan import plan_from_bytes, plan_to_bytes
 from aotdyn.package.recording import read_recording

@@ -16,7 +16,7 @@ import torch
 import aotdyn
 from aotdyn.package.archive import PackageFile
 from aotdyn.package.compilers.cache import Cache
-from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.compilers.isa import runnable_here
 from aotdyn.package.errors import Miss
 from aotdyn.runtime.artifacts import library
 from aotdyn.runtime.compiled import compiled

@@ -12,7 +12,7 @@ from torch._higher_order_ops.while_loop import while_loop
 
 import aotdyn
 from aotdyn.package.archive import PackageFile
-from aotdyn.package.compilers.cpu.isa import runnable_here
+from aotdyn.package.compilers.isa import runnable_here
 from aotdyn.package.recording import read_recording
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings

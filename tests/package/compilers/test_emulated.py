@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from aotdyn.package.compilers.cache import Cache
-from aotdyn.package.compilers.cpu.toolchain import Toolchain
 from aotdyn.package.compilers.gpu import emulated
 from aotdyn.package.compilers.gpu.made_up import is_made_up, made_up_environment
+from aotdyn.package.compilers.toolchain import Toolchain
 from aotdyn.package.errors import AotdynError
 
 PROGRAMS = Path(__file__).with_name("emulated_programs.py")

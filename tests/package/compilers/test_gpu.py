@@ -111,8 +111,8 @@ def test_users_kernels_are_compiled(kernels, tmp_path, target):
 
 
 def test_users_kernels_are_not_for_the_cpu(kernels):
-    from aotdyn.package.compilers.cpu.lower import lower
-    from aotdyn.package.compilers.cpu.refusal import Refused
+    from aotdyn.package.compilers.cpu.lower_container import lower
+    from aotdyn.package.compilers.refusal import Refused
 
     (job, *_) = jobs(kernels)
     with pytest.raises(Refused, match="it starts the kernel add_kernel, which is for GPUs"):
@@ -152,8 +152,8 @@ def placed(x):
 
 def test_views_placed_in_an_inputs_memory_are_not_compiled(tmp_path):
     """Another input may begin elsewhere in its memory."""
-    from aotdyn.package.compilers.cpu.lower import lower
-    from aotdyn.package.compilers.cpu.refusal import Refused
+    from aotdyn.package.compilers.cpu.lower_container import lower
+    from aotdyn.package.compilers.refusal import Refused
 
     graph = recorded_with(placed, tmp_path / "a.rec", (R(24),))
     with pytest.raises(Refused, match="as_strided counts from the start of an input's memory"):

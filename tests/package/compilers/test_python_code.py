@@ -4,8 +4,9 @@ import ast
 
 import pytest
 
-from aotdyn.package.compilers.cpu.python_code import EXTERN_KERNELS, NAMES, python_code
-from aotdyn.package.compilers.cpu.refusal import Refused
+from aotdyn.package.compilers.cpu.python_code import python_code
+from aotdyn.package.compilers.lowering.wrapper_text import EXTERN_KERNELS, NAMES
+from aotdyn.package.compilers.refusal import Refused
 from aotdyn.package.plan import Kernel
 from aotdyn.runtime.artifacts import python_parts
 

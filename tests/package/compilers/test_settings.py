@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aotdyn.package.compilers.cpu.settings import (
+from aotdyn.package.compilers.lowering.settings import (
     check_settings,
     settings_of,
     wants_captures,

@@ -6,7 +6,7 @@ import torch
 import aotdyn
 from aotdyn.package.compilers import Job
 from aotdyn.package.compilers.cache import Cache
-from aotdyn.package.compilers.cpu.jobs import Options
+from aotdyn.package.compilers.options import Options
 from aotdyn.package.devices import moved_graph
 from aotdyn.package.errors import AotdynError
 from aotdyn.package.launch import code_file

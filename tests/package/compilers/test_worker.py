@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aotdyn.package.compilers.cpu.isa import runnable_here
 from aotdyn.package.compilers.forks import ForkServer
+from aotdyn.package.compilers.isa import runnable_here
 from aotdyn.package.compilers.worker import WorkerDied, Workers, WorkersClosed
 
 MODULE = """

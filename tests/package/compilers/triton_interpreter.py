@@ -21,8 +21,8 @@ CPU_TO_GPU = {"cpu": "cuda:0"}
 def environment() -> dict[str, str]:
     """The environment for the process."""
     from aotdyn.package.compilers.cache import Cache
-    from aotdyn.package.compilers.cpu.toolchain import Toolchain
     from aotdyn.package.compilers.gpu.made_up import made_up_environment
+    from aotdyn.package.compilers.toolchain import Toolchain
 
     return {**os.environ, **made_up_environment(Toolchain.find(Cache())), "TRITON_INTERPRET": "1"}
 
@@ -61,8 +61,8 @@ def wrong_with(graph, architecture) -> str:
     """What is wrong with the code for a graph that was recorded on the CPU."""
     from aotdyn.package.archive import Artifact
     from aotdyn.package.compilers import Job
-    from aotdyn.package.compilers.cpu.jobs import Options
     from aotdyn.package.compilers.gpu import lower, wrapper
+    from aotdyn.package.compilers.options import Options
     from aotdyn.package.devices import moved_graph
     from aotdyn.package.plan import plan_to_bytes
     from aotdyn.package.state import process_state_is

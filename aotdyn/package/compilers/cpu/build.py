@@ -13,26 +13,21 @@ from typing import Any
 import torch
 
 from ...archive import Artifact
-from ...graph import Graph
 from ...plan import NEW, plan_to_bytes
 from ...providers import named_provider
-from .. import Built, Job, Progress
+from .. import Built, Job, Progress, described
 from ..cache import Cache, digest
 from ..forks import ForkServer
+from ..isa import ISAS, runnable_here
+from ..lowering.lowered import Lowered, PartCode
+from ..lowering.settings import check_settings, without_effect
+from ..options import Options
+from ..refusal import Refused
+from ..toolchain import CONTAINER_FOLDER, Source, Toolchain, needs
 from ..worker import WorkerDied, Workers
-from .code import PartCode, table
+from .code import table
 from .gate import check_artifacts
-from .isa import ISAS, runnable_here
-from .jobs import (
-    Lowered,
-    Options,
-    job_key,
-    job_to_bytes,
-    result_from_bytes,
-)
-from .refusal import Refused
-from .settings import check_settings, without_effect
-from .toolchain import HERE, Source, Toolchain, needs
+from .jobs import job_key, job_to_bytes, result_from_bytes
 
 TARGET = "cpu"
 WORKER = "aotdyn.package.compilers.cpu.worker"
@@ -299,7 +294,7 @@ class Builder:
                     objects[wrapper] = None
                 if isa in kernels:
                     objects[kernels[isa]] = None
-        container = (HERE / "container.cpp").read_text()
+        container = (CONTAINER_FOLDER / "container.cpp").read_text()
         objects[self.toolchain.compile(Source(table(names) + container))] = None
         # Objects are named by what they are made of.
         return self.toolchain.link(list(objects), digest(*map(str, objects)))
@@ -349,12 +344,6 @@ def _frozen_note(entry: _Compiled) -> dict[str, str]:
         return {}
     size = sum(len(data) for name, data in entry.lowered.files.items())
     return {"frozen": f"{len(frozen)} weights are frozen into it ({size} bytes of constants)"}
-
-
-def described(graph: Graph) -> str:
-    """A graph for people: its id, and where the program asked for it."""
-    place = next((node.user for node in graph.nodes if node.user), "")
-    return f"{graph.id[:8]} ({place})" if place else graph.id[:8]
 
 
 def _notes(entry: _Compiled) -> list[str]:

@@ -5,9 +5,9 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from .refusal import Refused
+from ..lowering.lowered import PartCode
+from ..refusal import Refused
 
 _INTERFACE_END = '} // extern "C"'
 _CONSTRUCTOR = "AOTInductorModel::AOTInductorModel("
@@ -26,20 +26,6 @@ _CHECKER = re.compile(
 _CHECKED_LINE = re.compile(r"^.*_check_aoti_runtime_check_inputs_env\(\).*\n", re.MULTILINE)
 _CHECK_CALL = "    __check_inputs_outputs(input_handles, output_handles);\n"
 _EXTERNAL = re.compile(r"(aoti_torch_proxy_executor_call_function\(proxy_executor, )(\d+)")
-
-
-@dataclass(frozen=True)
-class PartCode:
-    """One part, ready to be compiled. name: of the graph's class, a hash of the contents.
-
-    kernels: for each ISA, "" where there are none. external: the operators that are called through
-    the dispatcher, as JSON texts.
-    """
-
-    name: str
-    wrapper: str
-    kernels: dict[str, str]
-    external: tuple[str, ...] = ()
 
 
 def part_code(

@@ -14,8 +14,8 @@ from ...values import decode, encode, from_bytes, to_bytes
 from .. import Job
 from ..cache import Cache, digest
 from ..forks import ForkServer
+from ..isa import runnable_here
 from ..worker import WorkerDied, Workers
-from .isa import runnable_here
 
 # What passes is what this text lets pass.
 _REPLAY = (Path(__file__).parents[3] / "runtime" / "artifacts" / "replay.py").read_bytes()

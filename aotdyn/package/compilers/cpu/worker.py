@@ -8,11 +8,12 @@ import torch
 
 from ...graph import Graph, GraphInput, Node, Value
 from .. import Job
+from ..options import CONTAINER, PYTHON, Options
+from ..refusal import Refusal, Refused
 from ..worker import serve
-from .jobs import CONTAINER, PYTHON, Options, Refusal, job_from_bytes, result_to_bytes
-from .lower import lower
+from .jobs import job_from_bytes, result_to_bytes
+from .lower_container import lower
 from .lower_python import lower_python
-from .refusal import Refused
 
 _LOWER = {CONTAINER: lower, PYTHON: lower_python}
 

@@ -15,13 +15,12 @@ from ...launch import ASSEMBLY, code_file
 from ...plan import Plan, plan_to_bytes
 from ...printer import sized
 from ...recording import counted
-from .. import Built, Job, Progress, Unavailable
+from .. import Built, Job, Progress, Unavailable, described
 from ..cache import Cache
-from ..cpu.build import described
-from ..cpu.jobs import Options
-from ..cpu.refusal import Refused
-from ..cpu.settings import check_settings
-from ..cpu.toolchain import Toolchain
+from ..lowering.settings import check_settings
+from ..options import Options
+from ..refusal import Refused
+from ..toolchain import Toolchain
 from ..worker import WorkerDied, Workers
 from .architectures import architecture_of
 from .made_up import made_up_environment

@@ -19,7 +19,7 @@ import torch
 
 from ...errors import AotdynError
 from ..cache import Cache
-from ..cpu.toolchain import Toolchain
+from ..toolchain import Toolchain
 from .architectures import HIP, Architecture, architecture_of
 from .made_up import forget_environment, is_made_up, made_up_environment
 from .recurrent_cells import cells

@@ -1,7 +1,6 @@
 """What goes into a compile job for a GPU and what comes out, as data that travels between processes
 and lies in the cache."""
 
-import functools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +15,9 @@ from ...schema import CODEC
 from ...values import from_bytes, to_bytes
 from .. import Job
 from ..cache import digest
-from ..cpu.jobs import Options, Refusal
-from ..cpu.refusal import Refused
+from ..lowering.version import version_of
+from ..options import Options
+from ..refusal import Refusal, Refused
 from .kernels import Compiled
 
 
@@ -35,6 +35,7 @@ class GpuLowered:
     seconds: float = 0.0
 
 
+_FOLDER = Path(__file__).parent
 _JOBS = CODEC.extended(
     {
         **PLANS,
@@ -76,17 +77,5 @@ def job_key(job: Job, target: str, options: Options) -> str:
     """What the result depends on."""
     hints = json.dumps([(symbol.name, symbol.hint) for symbol in job.graph.symbols])
     weights = repr([(name, weight.digest) for name, weight in job.weights])
-    versions = (torch.__version__, triton.__version__, _own_version())
+    versions = (torch.__version__, triton.__version__, version_of(_FOLDER))
     return digest(job.graph.id, hints, weights, target, repr(options), *versions)
-
-
-@functools.lru_cache
-def _own_version() -> str:
-    """A hash of the code that makes the results."""
-    here = Path(__file__).parent
-    package = here.parents[1]
-    sources = [
-        *sorted(here.glob("*.py")), *sorted((here.parent / "cpu").glob("*.py")),
-        here.parent / "fx.py", package / "plan.py", package / "launch.py",
-    ]  # fmt: skip
-    return digest(*(path.read_bytes() for path in sources))

@@ -9,7 +9,7 @@ from torch._inductor.codecache import PyCodeCache
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner, CompileResult, GridExpr
 
 from ...launch import SIZES, Launch
-from ..cpu.refusal import Refused
+from ..refusal import Refused
 from .architectures import CUDA, Architecture
 from .elf import architecture_in, parameter_sizes
 

@@ -12,7 +12,7 @@ from torch._higher_order_ops.triton_kernel_wrap import (
 from torch._inductor.codecache import PyCodeCache
 
 from ...user_kernels import UserKernel
-from ..cpu.refusal import Refused
+from ..refusal import Refused
 
 # What a launch may say besides the kernel's own arguments.
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")

@@ -9,12 +9,12 @@ import torch.fx
 
 from ...plan import Plan
 from .. import Job
-from ..cpu.code import PartCode
-from ..cpu.jobs import Options
-from ..cpu.lower import lower_by
-from ..cpu.lower_python import PythonLowering, Wrapper, generate
-from ..cpu.refusal import Refused
-from ..cpu.settings import wants_captures
+from ..lowering.lower import lower_by
+from ..lowering.lower_python import PythonLowering, Wrapper, generate
+from ..lowering.lowered import PartCode
+from ..lowering.settings import wants_captures
+from ..options import Options
+from ..refusal import Refused
 from .architectures import Architecture
 from .attention import use_flash_attention
 from .capturing import against_capture, static_inputs

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from ..cache import digest
-from ..cpu.toolchain import Source, Toolchain
+from ..toolchain import Source, Toolchain
 
 _SOURCE = Path(__file__).with_name("made_up.cpp")
 _VARIABLES = ("LD_PRELOAD", "LD_LIBRARY_PATH")

@@ -12,8 +12,7 @@ os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
 
 import torch
 
-from ..cpu.jobs import Refusal
-from ..cpu.refusal import Refused
+from ..refusal import Refusal, Refused
 from ..worker import serve
 from .architectures import architecture_of
 from .jobs import job_from_bytes, result_to_bytes

@@ -4,8 +4,8 @@ What does not look as expected is refused."""
 import ast
 import copy
 
-from ..cpu.python_code import NAMES, Renaming, check_names, is_compilation
-from ..cpu.refusal import Refused
+from ..lowering.wrapper_text import NAMES, Renaming, check_names, is_compilation
+from ..refusal import Refused
 from .architectures import Architecture
 from .kernels import Compiled, compile_kernel
 

@@ -9,7 +9,7 @@ from torch._functorch._aot_autograd.schemas import OutputType, PlainTensorMeta
 from ... import plan
 from ...graph import Graph
 from ...plan import Constant, Layout, Output, Plan, Updated
-from .refusal import Refused
+from ..refusal import Refused
 
 _KINDS = {
     OutputType.non_alias: plan.NEW,

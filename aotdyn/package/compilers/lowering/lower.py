@@ -1,11 +1,11 @@
-"""A graph -> C++ and a plan: AOTAutograd and Inductor, with all their passes, stopped short of the
-C++ compiler. Runs in a worker process; changes nothing that outlives the call."""
+"""A graph -> aten graphs and a plan: AOTAutograd, and the passes of Inductor. What code is made of
+an aten graph is the business of the ways. Runs in a worker process; changes nothing that outlives
+the call."""
 
 import contextlib
-import copy
 import ctypes
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -18,9 +18,8 @@ from torch._dynamo.symbolic_convert import TensorifyState
 from torch._functorch import config as functorch_config
 from torch._functorch._aot_autograd import graph_compile
 from torch._guards import TracingContext, tracing
-from torch._inductor import codecache, compile_fx, cpu_vec_isa
+from torch._inductor import compile_fx
 from torch._inductor import config as inductor_config
-from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.node import has_side_effect
 
@@ -31,20 +30,19 @@ from ...state import process_state, process_state_is
 from ...weights import FrozenInput, tensor_of
 from .. import Job
 from ..fx import graph_module
+from ..options import Options
+from ..refusal import Refused
 from .adapter import adapter_text
-from .code import PartCode, part_code
 from .conditions import use_conditions
 from .decompositions import decompositions
 from .fakes import Fakes, fake_inputs, float_symbol
 from .freezing import freeze
-from .isa import ISAS
-from .jobs import Lowered, Options
+from .lowered import Lowered, PartCode
 from .plans import plan_of
-from .refusal import Refused
 from .rnn import rnn_layers
 from .saved_values import keep_saved_values
 from .settings import settings_of
-from .tensors_only import Interface, expression, tensors_only, text
+from .tensors_only import Interface, expression, text
 
 PARTS = ("forward", "backward")
 
@@ -56,20 +54,6 @@ for _name in (
     "set_autocast_cpu_enabled", "set_autocast_cpu_dtype",
 ):  # fmt: skip
     has_side_effect(getattr(torch, _name))
-
-
-@dataclass
-class _Part:
-    """The generated code of one part. kernels: by ISA."""
-
-    wrapper: str
-    kernels: dict[str, str]
-    external: str
-
-
-def lower(job: Job, options: Options) -> Lowered:
-    """Raises Refused when this way cannot take the graph."""
-    return lower_by(Lowering, job, options)
 
 
 def lower_by(
@@ -124,7 +108,6 @@ class Lowering:
         self.weights = dict(job.weights)
         self.frozen: list[FrozenInput] = []
         self.options = options
-        self.parts: dict[str, _Part] = {}
         self.interfaces: dict[str, Interface] = {}
         self.found: dict[str, Any] = {}
         self.strides: list[tuple | None] = []
@@ -241,31 +224,7 @@ class Lowering:
 
     def compile_part(self, module: torch.fx.GraphModule, examples: list, **kwargs: Any) -> Any:
         """In place of Inductor's `compile_fx_inner`, for each of the aten graphs."""
-        name = self.part_name(kwargs)
-        self.freeze(module, examples, kwargs)
-        arity = len(self.graph.inputs) if name == "forward" else len(examples)
-        module, tensors, interface = tensors_only(
-            module, list(examples), self.fakes.mode, arity,
-            self.floats if name == "forward" else (),
-        )  # fmt: skip
-        flags = flags_of(kwargs)
-        kernels, first = {}, None
-        for isa in self.options.isas:
-            with unset_fake_temporarily():  # constants are copied, too
-                own = copy.deepcopy(module)
-            code = _generate(own, tensors, isa, flags)
-            if first is None:
-                first = code
-            elif (code.wrapper, code.external, code.strides) != (
-                first.wrapper, first.external, first.strides,
-            ):  # fmt: skip
-                raise Refused(f"the code for {isa} is called in another way")
-            kernels[isa] = code.kernels
-        self.parts[name] = _Part(first.wrapper, kernels, first.external)
-        if name == "backward":  # there is no gradient for what `_add_symbols` has added
-            del interface.outputs[len(self.graph.inputs) :]
-        self.interfaces[name] = interface
-        return self.part_done(name, examples, first.strides)
+        raise NotImplementedError
 
     def freeze(self, module: torch.fx.GraphModule, examples: list, kwargs: dict) -> None:
         """Folds the weights into the graph, if it needs no gradients."""
@@ -349,14 +308,7 @@ class Lowering:
 
     def finish(self, plan: Plan, adapter: str) -> tuple[Plan, str, tuple[PartCode, ...]]:
         """The plan, the Python text and the C++ of this way."""
-        plan = replace(plan, external=any(part.external for part in self.parts.values()))
-        parts = [self.parts[name] for name in PARTS if name in self.parts]
-        code: list[PartCode] = []
-        first = 0
-        for part in parts:
-            code.append(part_code(part.wrapper, part.kernels, part.external, first))
-            first += len(code[-1].external)
-        return plan, adapter, tuple(code)
+        raise NotImplementedError
 
     def _note_floats(self, interface: Interface) -> None:
         """The caller has numbers where the code takes tensors."""
@@ -440,43 +392,6 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     """The contents of a contiguous tensor."""
     size = tensor.numel() * tensor.element_size()
     return ctypes.string_at(tensor.data_ptr(), size) if size else b""
-
-
-@dataclass
-class _Code:
-    wrapper: str
-    kernels: str
-    external: str
-    strides: list[tuple | None]
-
-
-def _generate(
-    module: torch.fx.GraphModule, tensors: list[torch.Tensor], isa: str, flags: dict[str, Any]
-) -> _Code:
-    """The code of one aten graph for one ISA."""
-    found: list[_Code] = []
-
-    def keep(graph, wrapper, kernels, external, *, device_type, additional_files):
-        if graph.constants:
-            raise Refused(f"Inductor made constants: {', '.join(graph.constants)[:80]}")
-        if additional_files:
-            raise Refused("Inductor made further files")
-        strides = [output_strides(output) for output in graph.graph_outputs]
-        found.append(_Code(wrapper, kernels, external or "", strides))
-        return ""
-
-    vector = ISAS[isa].inductor()
-    settings = {"cpp_wrapper": True, "aot_inductor.output_path": ""}
-    with (
-        V.set_aot_compilation(True),
-        inductor_config.patch(settings),
-        replaced(codecache.AotCodeCompiler, {"compile": keep}),
-        replaced(cpu_vec_isa, {"pick_vec_isa": lambda: vector}),
-    ):
-        compile_fx.compile_fx_inner(module, tensors, cpp_wrapper=True, **flags)
-    if len(found) != 1:
-        raise Refused("Inductor made no code")
-    return found[0]
 
 
 def output_strides(output: Any) -> tuple | None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch._decomp import decompositions
 
-from .refusal import Refused
+from ..refusal import Refused
 
 # How many steps of a layer are unrolled, without and with gradients. Each becomes some operators: 8
 # steps of an LSTM with gradients take 12 s of compiling, 16 of two layers take minutes; eager runs

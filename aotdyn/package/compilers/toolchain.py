@@ -13,14 +13,14 @@ from pathlib import Path
 
 import torch
 
-from .. import Unavailable
-from ..cache import Cache, digest
+from . import Unavailable
+from .cache import Cache, digest
 from .isa import ISAS, Isa
 from .refusal import Refused
 
-HERE = Path(__file__).parent
+CONTAINER_FOLDER = Path(__file__).parent / "cpu"
 _TORCH = Path(torch.__file__).parent
-_CONTAINER = ("container.h", "container.cpp")
+_CONTAINER_TEXTS = ("container.h", "container.cpp")
 
 _COMMON = (
     "-std=c++20", "-fPIC", "-fopenmp", "-w", "-fvisibility=hidden", "-fvisibility-inlines-hidden",
@@ -69,7 +69,7 @@ class Toolchain:
         self.compiler = compiler
         self.cache = cache
         self.version = _version(compiler)
-        texts = [(HERE / name).read_bytes() for name in _CONTAINER]
+        texts = [(CONTAINER_FOLDER / name).read_bytes() for name in _CONTAINER_TEXTS]
         self._base = digest(self.version, torch.__version__, *texts)
 
     @classmethod
@@ -178,7 +178,7 @@ class Toolchain:
 
 def _includes() -> list[str]:
     include = _TORCH / "include"
-    return [f"-I{HERE}", f"-I{include}", f"-I{include / 'torch/csrc/api/include'}"]
+    return [f"-I{CONTAINER_FOLDER}", f"-I{include}", f"-I{include / 'torch/csrc/api/include'}"]
 
 
 @functools.lru_cache

@@ -13,7 +13,7 @@ from torch.utils._sympy import functions
 
 from ...graph import Graph, GraphInput, Symbol
 from ...symbolic_sums import mend_sums
-from .refusal import Refused
+from ..refusal import Refused
 
 _FUNCTIONS = {name: getattr(functions, name) for name in functions.__all__} | {
     name: getattr(sympy, name)

@@ -15,7 +15,7 @@ import torch.fx
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.utils._sympy.printers import PythonPrinter
 
-from .refusal import Refused
+from ..refusal import Refused
 
 _aten = torch.ops.aten
 

@@ -4,7 +4,7 @@ ints or None, to the tensors of its code."""
 import ast
 from typing import Any
 
-from .refusal import Refused
+from ..refusal import Refused
 from .tensors_only import Interface, text
 
 
