@@ -113,9 +113,19 @@ def old_casts(x):
         return torch.get_autocast_dtype("cuda"), x * 2
 
 
+def architectures(x):
+    return x * len(torch.cuda.get_arch_list()), torch.cuda.get_arch_list()
+
+
+def ranges(x):
+    torch.cuda.nvtx.mark("start")
+    with torch.cuda.nvtx.range("part {}", 1):
+        return x * 2
+
+
 WHOLE = [
     capability, capabilities, name, properties, current, bf16, capturing, inside, inside_of,
-    as_decorated, chosen, left_by_an_error, casts,
+    as_decorated, chosen, left_by_an_error, casts, architectures, ranges,
 ]  # fmt: skip
 
 
@@ -219,7 +229,9 @@ def test_what_raises_does_so_in_python(agree, gpu, program):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="about processes without a GPU")
-@pytest.mark.parametrize("program", [capability, name, properties, current, inside, another])
+@pytest.mark.parametrize(
+    "program", [capability, name, properties, current, inside, another, ranges]
+)
 def test_without_a_device_they_raise_as_in_python(agree, program):
     agree(program, (torch.randn(3),))
 

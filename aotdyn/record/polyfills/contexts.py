@@ -2,7 +2,8 @@
 
 
 class Region:
-    """`torch.profiler.record_function`: a name for the profiler, which sees the graph instead."""
+    """`torch.profiler.record_function` and `torch.cuda.nvtx.range`: a name for the profiler, which
+    sees the graph instead."""
 
     def __init__(self, name, args=None):
         self.name = name

@@ -8,6 +8,7 @@ from ...package.device_facts import fact
 from ...package.reference import Import
 from ...package.source import Attribute, Bound, Called, Source
 from ..polyfills import devices
+from ..polyfills.contexts import Region
 from ..signals import GraphBreak
 from ..variables import Constant, ObjectVariable, Variable
 from .table import rule
@@ -15,7 +16,7 @@ from .table import rule
 _FACT = Bound(Import(fact.__module__, fact.__qualname__))
 # Functions of `torch.cuda` that take a device, the current one unless given.
 _OF_DEVICE = ("get_device_capability", "get_device_name")
-_OF_PROCESS = ("current_device", "is_current_stream_capturing")
+_OF_PROCESS = ("current_device", "get_arch_list", "is_current_stream_capturing")
 
 
 def _told(t, name: str, *args: Any) -> tuple[Any, Source]:
@@ -90,6 +91,24 @@ def properties_getattr(t, self, name):
     if key.startswith("_") or not hasattr(self.value, key):
         raise GraphBreak("unknown_type", f"{key} of a device's properties")
     return t.realize(t.lazy(getattr(self.value, key), Attribute(self.source, key)))
+
+
+# -- names for the profiler, which sees the graph instead ---------------------------
+
+
+def _marks() -> bool:
+    """Whether there is NVTX; without, its functions raise."""
+    return not isinstance(torch.cuda.nvtx._nvtx, torch.cuda.nvtx._NVTXStub)
+
+
+@rule(torch.cuda.nvtx.range)
+def nvtx_range(t, msg, *args, **kwargs):
+    return t.construct(Region, [msg], {}) if _marks() else NotImplemented
+
+
+@rule(torch.cuda.nvtx.mark)
+def nvtx_mark(t, msg):
+    return Constant(None) if _marks() else NotImplemented
 
 
 # -- the current device ------------------------------------------------------------

@@ -141,13 +141,51 @@ def inferred(x):
         return y.softmax(-1), F.embedding(torch.tensor([0, 2], device=x.device), y)
 
 
+def ctc(x):
+    scores = x.repeat(2, 1)[:, None].log_softmax(2).requires_grad_()
+    labels, length = torch.tensor([[1, 2]]), torch.tensor([2])
+    loss = F.ctc_loss(scores, labels.to(x.device), torch.tensor([6]), length)  # lengths on the CPU
+    loss.backward()
+    return loss, scores.grad
+
+
+def asked(x):
+    """What scripts ask and tell `torch.cuda`, none of which changes a result."""
+    if x.device.type == "cuda":
+        side, now = torch.cuda.Stream(priority=-1), torch.cuda.current_stream()
+        side.wait_stream(now)
+        with torch.cuda.stream(side):
+            x.record_stream(side)
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+        end.record(side)
+        now.wait_event(end)
+        torch.cuda.synchronize()
+        assert start.elapsed_time(end) >= 0 and side == now and side.priority == 0
+        for name in ("memory_allocated", "max_memory_reserved", "get_sync_debug_mode"):
+            assert getattr(torch.cuda, name)() == 0
+        assert "allocated_bytes.all.peak" in torch.cuda.memory_stats()
+        assert "Allocated memory" in torch.cuda.memory_summary()
+        assert torch.cuda.memory._snapshot()["segments"] == []
+        torch.cuda.memory._record_memory_history(enabled=None)
+        torch.cuda.set_per_process_memory_fraction(0.5)
+        torch.cuda.set_sync_debug_mode("default")
+        torch.cuda.profiler.start()
+        torch.cuda.profiler.stop()
+        torch.accelerator.empty_cache()
+        assert torch.accelerator.max_memory_allocated() == 0
+        assert x.cpu().pin_memory().to(x.device, non_blocking=True).is_cuda
+        assert torch.cuda.get_arch_list() == ["sm_90"]
+    return x
+
+
 PROGRAMS = {
     "matches": matches, "views": views, "resized": resized, "complexes": complexes, "moved": moved,
     "mixed": mixed, "indexed": indexed, "lists": lists, "scalars": scalars,
     "sgd": trained(lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)),
     "adamw": trained(torch.optim.AdamW), "convolutions": convolutions, "attention": attention,
     "random": random, "saved": saved, "checked": checked, "recurrent": recurrent,
-    "inferred": inferred,
+    "inferred": inferred, "ctc": ctc, "asked": asked,
 }  # fmt: skip
 
 

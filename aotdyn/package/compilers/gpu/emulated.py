@@ -9,9 +9,8 @@ import contextlib
 import importlib.util
 import os
 import sys
-import time
 from collections.abc import Iterator
-from types import FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -21,10 +20,11 @@ from ...errors import AotdynError
 from ..cache import Cache
 from ..toolchain import Toolchain
 from .architectures import HIP, Architecture, architecture_of
+from .emulated_streams import DEVICE, Event, ExternalStream, Stream
 from .made_up import forget_environment, is_made_up, made_up_environment
 from .recurrent_cells import cells
 
-DEVICE, RUNS_ON = "cuda:0", "cpu"
+RUNS_ON = "cpu"
 _MARK = "AOTDYN_EMULATED"  # set in a process that was started anew: once is enough
 
 
@@ -80,79 +80,6 @@ def emulated(target: str) -> Iterator[tuple[tuple[str, str], ...]]:
         yield ((DEVICE, RUNS_ON),)
 
 
-def _named_as_torchs(cls: type) -> type:
-    """A class in place of one of `torch.cuda.streams`: a recording names it, and its methods, as
-    those that are there on a machine with a GPU."""
-    name = cls.__name__.removeprefix("_")
-    for method in vars(cls).values():
-        method = getattr(method, "__func__", method)
-        if isinstance(method, FunctionType):
-            method.__module__ = torch.cuda.streams.__name__
-            method.__qualname__ = f"{name}.{method.__name__}"
-    cls.__module__, cls.__name__, cls.__qualname__ = torch.cuda.streams.__name__, name, name
-    return cls
-
-
-@_named_as_torchs
-class _Stream:
-    """Work is done when it is asked for: there is nothing to wait for."""
-
-    cuda_stream = stream_id = device_index = 0
-    device_type = 1
-    device = torch.device(DEVICE)
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> "_Stream":
-        return object.__new__(cls)
-
-    def record_event(self, event: "_Event | None" = None) -> "_Event":
-        event = event or _Event()
-        event.record(self)
-        return event
-
-    def query(self) -> bool:
-        return True
-
-    def wait_stream(self, stream: "_Stream") -> None:
-        pass
-
-    def wait_event(self, event: "_Event") -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
-
-    def __enter__(self) -> "_Stream":
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        pass
-
-
-@_named_as_torchs
-class _Event:
-    """A moment of the CPU's clock."""
-
-    _time = 0.0
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> "_Event":
-        return object.__new__(cls)
-
-    def record(self, stream: _Stream | None = None) -> None:
-        self._time = time.perf_counter()
-
-    def wait(self, stream: _Stream | None = None) -> None:
-        pass
-
-    def query(self) -> bool:
-        return True
-
-    def synchronize(self) -> None:
-        pass
-
-    def elapsed_time(self, end: "_Event") -> float:
-        return (end._time - self._time) * 1e3
-
-
 _plain_storage_to = torch.storage._to
 
 
@@ -164,45 +91,84 @@ def _storage_to(storage: torch.UntypedStorage, device: Any, non_blocking: bool =
     return made.copy_(storage, non_blocking)
 
 
+def _memory_stats() -> dict[str, Any]:
+    """What `torch.cuda.memory_stats` flattens: nothing of the device's memory is in use."""
+    changes = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
+    of_pools = {pool: changes for pool in ("all", "small_pool", "large_pool")}
+    pooled = (
+        "allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes",
+        "active_bytes", "inactive_split_bytes", "requested_bytes",
+    )  # fmt: skip
+    counts = (
+        "num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc",
+        "num_device_free", "max_split_size",
+    )  # fmt: skip
+    whole = dict.fromkeys(("oversize_allocations", "oversize_segments"), changes)
+    return {**dict.fromkeys(pooled, of_pools), **whole, **dict.fromkeys(counts, 0)}
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    pass
+
+
+def _zero(*args: Any, **kwargs: Any) -> int:
+    return 0
+
+
+def _answers(architecture: Architecture) -> dict[str, Any]:
+    """What `torch.cuda` asks torch's C++ for, by the names after `_cuda_`."""
+    properties = architecture.properties()
+    place: Any = lambda *args: (0, 0, 1)  # noqa: E731
+    done = (
+        "init", "setDevice", "synchronize", "setStream", "emptyCache", "ipc_collect",
+        "resetPeakMemoryStats", "resetAccumulatedMemoryStats", "clearCublasWorkspaces",
+        "setMemoryFraction", "record_memory_history", "set_sync_debug_mode", "sleep",
+    )  # fmt: skip
+    return {
+        **dict.fromkeys(done, _nothing),
+        **dict.fromkeys(("getDevice", "getCurrentRawStream", "get_sync_debug_mode"), _zero),
+        "getDeviceCount": lambda: 1,
+        "getCurrentStream": place,
+        "getDefaultStream": place,
+        "getArchFlags": lambda: architecture.name,
+        "getMemoryInfo": lambda device=0: (properties.total_memory, properties.total_memory),
+        "getMemoryFraction": lambda device=0: 1.0,
+        "getAllocatorBackend": lambda: "native",
+        "memoryStats": lambda device=0: _memory_stats(),
+        "memorySnapshot": lambda *args: dict.fromkeys(("segments", "device_traces"), []),
+        "canDeviceAccessPeer": lambda device, peer: False,
+        "isInBadFork": lambda: False,
+    }
+
+
 def _replacements(architecture: Architecture) -> Iterator[tuple[Any, str, Any]]:
     """What `torch.cuda` asks torch's C++ for. Its own functions stay what they are: a recording
     names them."""
     properties = architecture.properties()
-    nothing: Any = lambda *args, **kwargs: None  # noqa: E731
-    zero: Any = lambda *args, **kwargs: 0  # noqa: E731
-    place: Any = lambda *args: (0, 0, 1)  # noqa: E731
-    answers = {
-        "DeviceCount": lambda: 1, "Device": zero, "CurrentStream": place, "DefaultStream": place,
-        "CurrentRawStream": zero, "ArchFlags": lambda: architecture.name,
-        "MemoryInfo": lambda device=0: (properties.total_memory, properties.total_memory),
-    }  # fmt: skip
-    yield from ((torch._C, f"_cuda_get{name}", answer) for name, answer in answers.items())
-    for name in (
-        "init", "setDevice", "synchronize", "setStream", "emptyCache", "ipc_collect",
-        "resetPeakMemoryStats", "resetAccumulatedMemoryStats", "clearCublasWorkspaces",
-    ):  # fmt: skip
-        yield torch._C, f"_cuda_{name}", nothing
-    yield torch._C, "_cuda_isInBadFork", lambda: False
+    for name, answer in _answers(architecture).items():
+        yield torch._C, f"_cuda_{name}", answer
     yield torch.cuda.graphs, "_cuda_isCurrentStreamCapturing", lambda: False
     yield torch.cuda.nvtx, "_nvtx", SimpleNamespace(
-        rangePushA=zero, rangePop=zero, rangeStartA=zero, rangeEnd=nothing, markA=nothing,
-        deviceRangeStart=nothing, deviceRangeEnd=nothing,
+        rangePushA=_zero, rangePop=_zero, rangeStartA=_zero, rangeEnd=_nothing, markA=_nothing,
+        deviceRangeStart=_nothing, deviceRangeEnd=_nothing,
     )
-    yield torch._C, "_cuda_memoryStats", lambda device=0: {}
     yield torch._C, "_has_cuda", True
     yield torch.cuda, "_initialized", True
     yield torch.cuda, "_cached_device_count", None
-    yield torch.cuda, "_exchange_device", zero
-    yield torch.cuda, "_maybe_exchange_device", zero
+    yield torch.cuda, "_exchange_device", _zero
+    yield torch.cuda, "_maybe_exchange_device", _zero
     yield torch.cuda, "_get_device_properties", lambda device=0: properties
     yield torch.cuda, "_cudart", SimpleNamespace(
-        cudaMemGetInfo=lambda device=0: (properties.total_memory, properties.total_memory)
+        cudaMemGetInfo=lambda device=0: (properties.total_memory, properties.total_memory),
+        cudaProfilerStart=_zero,
+        cudaProfilerStop=_zero,
+        cudaError=SimpleNamespace(success=0),
     )
     yield torch.cuda, "default_generators", (torch.default_generator,)
     yield torch.storage, "_to", _storage_to
     for owner in (torch.cuda, torch.cuda.streams):
-        yield owner, "Stream", _Stream
-        yield owner, "Event", _Event
+        for cls in (Stream, ExternalStream, Event):
+            yield owner, cls.__name__, cls
     if architecture.kind == HIP:
         yield torch.version, "hip", "7.0"
     if importlib.util.find_spec("triton") is not None:

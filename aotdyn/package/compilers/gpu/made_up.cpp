@@ -10,6 +10,7 @@
 #include <ATen/core/enum_tag.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
@@ -77,7 +78,15 @@ struct Hooks : at::CUDAHooksInterface {
 
 // -- memory ------------------------------------------------------------------------------------
 
-struct Memory final : c10::Allocator {
+// What is asked of it by `torch.accelerator`: nothing is kept, and nothing is counted.
+struct Memory final : c10::DeviceAllocator {
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override {}
+
   c10::DataPtr allocate(size_t size) override {
     c10::DataPtr found = at::getCPUAllocator()->allocate(size);
     auto release = found.get_deleter();
@@ -157,7 +166,7 @@ class Call {
   void check_devices(const c10::FunctionSchema& schema) const {
     if (!on_cpu_ || tensors_.empty()) return;
     const std::string& name = schema.name();
-    for (const char* part : {"copy", "index", "packed", "set_", "resize"})
+    for (const char* part : {"copy", "index", "packed", "set_", "resize", "ctc_loss"})
       if (name.find(part) != std::string::npos) return;
     TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two "
                 "devices, cuda:0 and cpu! (when calling ", name, ")");
@@ -268,6 +277,19 @@ bool chooses_device(const c10::FunctionSchema& schema) {
   return false;
 }
 
+// Memory is free when it is given back: no stream is still to read it.
+void record_stream(at::Tensor&, c10::Stream) {}
+
+// Nothing is by libraries for GPUs.
+bool not_by_a_library(
+    const at::Tensor&, const at::Tensor&, c10::IntArrayRef, c10::IntArrayRef, int64_t) {
+  return false;
+}
+bool not_by_a_library_either(
+    const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, int64_t) {
+  return false;
+}
+
 Guard guard;
 
 [[gnu::constructor]] void start() {
@@ -295,6 +317,11 @@ TORCH_LIBRARY_IMPL(_, CUDA, m) {
 
 // Where one implementation is for all devices, it looks for kernels of the device by itself.
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
+  m.impl("record_stream", TORCH_FN(record_stream));
+  m.impl("_use_cudnn_ctc_loss", TORCH_FN(not_by_a_library));
+  m.impl("_use_cudnn_ctc_loss.Tensor", TORCH_FN(not_by_a_library_either));
+  m.impl("_use_miopen_ctc_loss", TORCH_FN(not_by_a_library));
+  m.impl("_use_miopen_ctc_loss.Tensor", TORCH_FN(not_by_a_library_either));
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (name.name.rfind("aten::", 0) != 0) continue;
