@@ -25,6 +25,12 @@ from .variables import (
 from .variables.containers import table_of
 
 
+def _whole(variable: Variable) -> Variable:
+    """The object whose contents a variable is, for an instance of a builtin container's subclass;
+    else the variable itself."""
+    return getattr(variable, "owner", None) or variable
+
+
 class Effects:
     """changed: every variable that was changed and lived before, in order of the first change.
 
@@ -76,7 +82,7 @@ class Effects:
 
     def touch(self, variable: Variable) -> None:
         """Notes a change that is about to be made."""
-        if self._own is not None and id(variable) not in self._own:
+        if self._own is not None and id(_whole(variable)) not in self._own:
             raise GraphBreak("mutation", "a function that runs at another time changes an object")
         if id(variable) in self.kept:
             raise GraphBreak("mutation", "an object that a cache holds")

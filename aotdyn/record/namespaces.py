@@ -116,6 +116,11 @@ class Namespaces:
         module = sys.modules.get(name)
         if module is None:
             raise GraphBreak("import", name)
+        if from_list and hasattr(module, "__path__"):
+            # It is this instruction that imports what a package does not have so far.
+            for part in from_list:
+                if part != "*" and not hasattr(module, part):
+                    raise GraphBreak("import", f"{name}.{part}")
         if not from_list:
             name = name.partition(".")[0]
         imported = Item(Attribute(Bound(Import("sys")), "modules"), name)

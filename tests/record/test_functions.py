@@ -362,8 +362,11 @@ RECIPE = Recipe((1, 0))
 
 @functools.lru_cache(64)
 def shapes_of(recipe, shape):
-    """What libraries cache: lists, made of an object and of sizes."""
-    return [shape[axis] for axis in recipe.axes], {"sizes": shape}, (*shape, -1)
+    """What libraries cache: lists, made of an object and of sizes, with the help of tables."""
+    table = OrderedDict()
+    for axis in recipe.axes:
+        table[axis] = shape[axis]
+    return list(table.values()), {"sizes": shape}, (*shape, -1)
 
 
 SIZES = [(torch.arange(n * 3.0).reshape(n, 3),) for n in (2, 3, 4, 5, 5)]

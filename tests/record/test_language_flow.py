@@ -13,11 +13,13 @@ import random
 import re
 import statistics
 import string
+import sys
 import textwrap
 import typing
 
 import torch
 
+import aotdyn
 from tests.record.programs import Programs
 from tests.record.programs import outcome_of as T
 
@@ -553,3 +555,23 @@ def p_tup(x):
 
 
 test_agrees = program.test()
+
+
+def of_a_package(x):
+    from wsgiref import headers
+
+    return x + 1, headers.__name__
+
+
+def test_part_of_a_package_that_is_not_imported_so_far(agree):
+    def forget():
+        import wsgiref
+
+        sys.modules.pop("wsgiref.headers", None)
+        vars(wsgiref).pop("headers", None)
+
+    forget()
+    assert aotdyn.compile(of_a_package, backend="eager")(torch.ones(2))[1] == "wsgiref.headers"
+    forget()
+    assert aotdyn.explain(of_a_package, torch.ones(2)).breaks[0].detail == "wsgiref.headers"
+    agree(of_a_package, (torch.ones(2),), breaks=0)
