@@ -19,6 +19,14 @@ def made_class(meta: type, name: str, bases: tuple, names: dict[str, Any], quiet
     return made
 
 
+def made_enum(meta: type, name: str, bases: tuple, names: dict[str, Any], **options: Any) -> type:
+    """An enum class, as its class statement makes it."""
+    prepared = meta.__prepare__(name, bases, **options)
+    for each, value in names.items():
+        prepared[each] = value
+    return meta(name, bases, prepared, **options)
+
+
 def _quiet(base: type) -> type:
     """A class with the layout of a base, which does nothing when it is inherited from."""
     of: type | None = base

@@ -153,7 +153,12 @@ class BodyWriter:
     def name_of(self, reference: Reference) -> str:
         """The name of what a reference stands for; a class that the trace made is made first."""
         if isinstance(reference, Body):
-            return self.value(self.t.made_class(reference))
+            cls = self.value(self.t.made_class(reference))
+            if reference.member is not None:
+                return self.bind("member", f"{cls}._member_map_[{reference.member!r}]")
+            if reference.value is not None:
+                return self.bind("flags", f"{cls}({reference.value})")
+            return cls
         return self.names.of(reference)
 
     def runtime(self, name: str) -> str:

@@ -36,6 +36,9 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
             continue
         if not isinstance(held, FunctionType) or owner.__module__ in UNDERSTOOD:
             return None
+        if issubclass(kind, enum.Enum) and held.__globals__ is vars(enum):
+            # A class of flags has methods of `enum` for its own.
+            return None
         return MethodVariable(self, member(t, kind, name, held))
     return None
 

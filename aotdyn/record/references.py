@@ -41,10 +41,13 @@ from .polyfills import is_polyfill
 class Body:
     """The object that a body has made and bound to a name of its own; it is in no variant's names.
 
-    index: its place among the classes that the trace has made.
+    index: its place among the classes that the trace has made. member: for a member of such an
+    enum, its name; value: or the number of a combination of flags.
     """
 
     index: int
+    member: str | None = None
+    value: int | None = None
 
 
 # Where objects that do not know their own module are looked for.
@@ -308,6 +311,8 @@ class References:
             for index, made in enumerate(self.made):
                 if made is value:
                     return Body(index)
+        elif self.made and isinstance(value, enum.Enum) and self.is_made(type(value)):
+            return enum_reference(self, value).reference
         found = importable(value) or made_of(value)
         if found is not None:
             return found
@@ -339,6 +344,16 @@ class References:
         """Notes that a kernel is launched, as `rely_on_code` does for functions."""
         if reference not in self.kernels:
             self.kernels[reference] = kernel_hash(kernel)
+
+
+def enum_reference(references: References, member: enum.Enum) -> Bound:
+    """How a member of an enum that the trace has made is reached."""
+    cls = type(member)
+    index = next(i for i, made in enumerate(references.made) if made is cls)
+    for name, held in cls._member_map_.items():
+        if held is member:
+            return Bound(Body(index, name))
+    return Bound(Body(index, None, member._value_))
 
 
 def is_made(source: Any) -> bool:

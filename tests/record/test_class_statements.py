@@ -4,7 +4,6 @@ import abc
 import collections
 import collections.abc
 import dataclasses
-import enum
 import functools
 import gc
 import typing
@@ -639,14 +638,6 @@ def p_cl_cached(x):
     return c.v is c.v, x
 
 
-@program(breaks=None)
-def p_cl_enum(x):
-    class E(enum.Enum):
-        A = 1
-
-    return E.A.name, x
-
-
 @program()
 def p_type3(x):
     C = type("C", (), {"a": 1, "f": lambda self: self.a + 1})
@@ -769,15 +760,6 @@ def p_class_type3(x):
     C = type("C", (A0,), {"z": 1, "f": lambda self: self.v + 1})
     c = C(x)
     return c.z, c.f(), C.__name__
-
-
-@program(breaks=None)
-def p_class_enum(x):
-    class E(enum.Enum):
-        A = 1
-        B = 2
-
-    return E.A.value, E(2).name, len(E), x
 
 
 @program(breaks=None)

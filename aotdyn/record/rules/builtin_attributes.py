@@ -5,6 +5,7 @@ import types
 import typing
 from typing import Any
 
+from ...package.bare import BARE
 from ...package.reference import Import
 from ...package.source import Attribute, Bound, Called, Item
 from ..attributes import bind_member
@@ -154,9 +155,16 @@ def _instance_getattr(t, self: Known, name: str) -> Variable | None:
     in Python; None where that is nothing."""
     is_own = name in getattr(self.value, "__dict__", ())
     found = _by_class(t, self, name, is_own)
+    held = static_lookup(type(self.value), name)[0]
+    if isinstance(held, _C_METHODS) and held.__objclass__ in BARE and not is_own:
+        # Of the text or number that a member of an enum is as well.
+        return MethodVariable(self, Known(held, Bound(t.references.to(held))))
     if found is not None or is_own or static_lookup(type(self.value), name)[1] is not None:
         return found
     return _ask(t, self, "__getattr__", name)
+
+
+_C_METHODS = types.MethodDescriptorType | types.WrapperDescriptorType
 
 
 def _by_class(t, self: Known, name: str, is_own: bool) -> Variable | None:

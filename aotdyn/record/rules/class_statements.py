@@ -12,6 +12,7 @@ import builtins
 import collections
 import contextlib
 import dataclasses
+import enum
 import functools
 import types
 import typing
@@ -45,13 +46,15 @@ from ..variables import (
     Variable,
 )
 from .builtin_attributes import known_getattr
+from .enum_classes import EnumNames, make_enum, rebuild_enum, set_on_member
 from .table import rule
 
 NONE = Constant(None)
 
 # Metaclasses that run no code of the program.
 _OF_AUTOGRAD = type(torch.autograd.Function)
-_METACLASSES = (type, abc.ABCMeta, typing.NamedTupleMeta, _OF_AUTOGRAD)
+_OF_TYPED_DICTS = type(typing._TypedDict)  # type: ignore[attr-defined]
+_METACLASSES = (type, abc.ABCMeta, typing.NamedTupleMeta, _OF_AUTOGRAD, _OF_TYPED_DICTS)
 
 
 # -- making a class ------------------------------------------------------------
@@ -69,11 +72,14 @@ def build_class(t, body, name, /, *bases, metaclass=None, **kwargs):
     resolved = _bases(t, given)
     meta = _metaclass(t, type if metaclass is None else t.constant(metaclass), resolved)
     frame = new_frame(t, body, [], {})
-    frame.names = {}
+    is_enum = meta is enum.EnumMeta
+    frame.names = EnumNames(t, t.constant(name), resolved) if is_enum else {}
     cell = t.realize(run_inlined(t, frame).value)
     names = frame.names
     if resolved != tuple(map(_value, given)):
         names["__orig_bases__"] = t.new(TupleVariable(given))
+    if is_enum:
+        return make_enum(t, t.constant(name), resolved, names, kwargs)
     if meta in _METACLASSES:
         return finish_class(t, meta, t.constant(name), resolved, names, kwargs)
     items = {key: (Constant(key), value) for key, value in names.items()}
@@ -101,7 +107,7 @@ def _metaclass(t, meta: Any, bases: tuple) -> type:
         told = ("metaclass conflict: the metaclass of a derived class must be a (non-strict) "
                 "subclass of the metaclasses of all its bases")  # fmt: skip
         t.raise_exception(TypeError, told)
-    if found in _METACLASSES:
+    if found in _METACLASSES or found is enum.EnumMeta:
         return found
     of_program = found.__flags__ & 1 << 9 and not is_from(found, "torch")
     traced = [name for name in ("__new__", "__init__")
@@ -149,6 +155,12 @@ def type_new(t, self, name, bases, namespace, /, **kwargs):
     return finish_class(t, meta, t.constant(name), resolved, names, kwargs)
 
 
+@rule(type.__prepare__)
+def prepare(t, *args, **kwargs):
+    """The namespace of a class that is made by calls."""
+    return t.new(DictVariable())
+
+
 @rule(type.__init__, Known)
 def type_init(t, self, name, bases=None, namespace=None, /, **kwargs):
     return NONE
@@ -166,6 +178,8 @@ def finish_class(
     """What `type.__new__` does: makes the class, and tells its members and its bases."""
     cell = _class_cell(t, names)
     hook = _hook(bases)
+    if meta is _OF_TYPED_DICTS:
+        return make_class(t, meta, name, bases, names, options=kwargs)
     if kwargs and hook is None:
         called = t.constant(names.get("__qualname__", Constant(name)))
         told = f"{called}.__init_subclass__() takes no keyword arguments"
@@ -211,8 +225,9 @@ def _refuse(name: str) -> NoReturn:
 
 
 def _value(base: Variable) -> Any:
-    """What a class statement is given as a base: a class, or the function `NamedTuple`."""
-    if isinstance(base, FunctionVariable) and base.live is typing.NamedTuple:
+    """What a class statement is given as a base: a class, or the function that stands for one."""
+    functions = typing.NamedTuple, typing.TypedDict
+    if isinstance(base, FunctionVariable) and base.live in functions:
         return base.live
     if not isinstance(base, Known):
         _refuse("a base that is no class")
@@ -238,9 +253,11 @@ _TAKEN_OUT = frozenset({"__qualname__", "__classcell__"})
 
 
 def make_class(
-    t, meta: type, name: str, bases: tuple, names: dict[str, Variable], quiet: bool = False
-) -> ClassVariable:
-    """The variable of a class, with its stand-in. quiet: its bases are not told."""
+    t, meta: type, name: str, bases: tuple, names: dict[str, Variable], quiet: bool = False,
+    options: dict[str, Variable] | None = None,
+) -> ClassVariable:  # fmt: skip
+    """The variable of a class, with its stand-in. quiet: its bases are not told. options: what
+    `typing` itself takes from the class statement."""
     members = {member: stand_in_for(t, value) for member, value in names.items()}
     slots = members.get("__slots__", ())
     if not isinstance(slots, str | tuple | list) or not _TAKEN_OUT.isdisjoint(slots):
@@ -252,8 +269,9 @@ def make_class(
     }
     told = {member: value for member, value in members.items() if member not in late}
     try:
-        if meta is typing.NamedTupleMeta:
-            value = meta(name, bases, told)
+        if meta is typing.NamedTupleMeta or options is not None:
+            given = {key: t.constant(option) for key, option in (options or {}).items()}
+            value = meta(name, bases, told, **given)
         else:
             value = made_class(meta, name, bases, told, quiet)
     except (AttributeError, TypeError, ValueError) as error:
@@ -264,7 +282,7 @@ def make_class(
         type.__setattr__(value, member, members[member])
     made = t.new(ClassVariable(value, [Known(base) for base in bases], names))
     made.late = late
-    made.meta, made.quiet = meta, quiet
+    made.meta, made.quiet, made.options = meta, quiet, options
     t.references.made.append(value)
     t.remember(value, made)
     return made
@@ -290,7 +308,7 @@ def make_named_tuple(t, typename, field_names, *, rename=None, defaults=None, mo
     except (TypeError, ValueError) as error:
         t.raise_exception(type(error), *error.args)
     made = t.new(ClassVariable(value, [Known(tuple)], {}))
-    made.named = named
+    made.named, made.maker = named, Import("collections", "namedtuple")
     t.references.made.append(value)
     t.remember(value, made)
     return made
@@ -415,6 +433,9 @@ def set_member(t, self, name, value):
     if type(self.value) is types.ModuleType and self.value is not builtins:
         t.namespaces.store_attribute(self, key, t.realize(value))
         return NONE
+    if isinstance(self.value, enum.Enum) and t.references.is_made(type(self.value)):
+        set_on_member(t, self.value, key, value)
+        return NONE
     if made is None:
         _require_plain(t, self.value, key)
         t.effects.set_member(self.value, key, t.realize(value))
@@ -424,7 +445,7 @@ def set_member(t, self, name, value):
     _changes(t, self, key)
     try:
         setattr(self.value, key, stand_in_for(t, value))
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         t.raise_exception(type(error), *error.args)
     self.steps.append(("set", key, t.realize(value)))
     return NONE
@@ -537,9 +558,11 @@ def _rebuild(w: BodyWriter, v: ClassVariable) -> str:
         maker = w.ref(Import("dataclasses", "dataclass"))
         return _changed(w, v, w.bind(value.__name__, f"{maker}({w.value(first)}{given})"))
     if v.named:
-        maker = w.ref(Import("collections", "namedtuple"))
+        maker = w.ref(v.maker)
         given = ", ".join(f"{name}={_literal(w, each)}" for name, each in v.named.items())
         return _changed(w, v, w.bind(value.__name__, f"{maker}({given})"))
+    if v.meta is enum.EnumMeta:
+        return _changed(w, v, rebuild_enum(w, v))
     bases = "".join(f"{w.value(base)}, " for base in v.bases)
     told = {name: w.value(item) for name, item in v.namespace.items() if name not in v.late}
     members = ", ".join(f"{name!r}: {text}" for name, text in told.items())
@@ -548,7 +571,8 @@ def _rebuild(w: BodyWriter, v: ClassVariable) -> str:
     if v.quiet or v.meta not in _METACLASSES:
         text = f"{w.runtime('made_class')}({meta}, {given}, {v.quiet})"
     else:
-        text = f"{meta}({given})"
+        options = "".join(f", {k}={w.value(each)}" for k, each in (v.options or {}).items())
+        text = f"{meta}({given}{options})"
     made = w.bind(value.__name__, text)
     for name in sorted(v.late):
         w.lines.append(f"type.__setattr__({made}, {name!r}, {w.value(v.namespace[name])})")

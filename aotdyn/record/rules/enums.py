@@ -9,9 +9,11 @@ from ...package.reference import Import
 from ...package.source import Attribute, Bound, Item
 from ..folding import ENUM_MEMBERS
 from ..invoke import CONSTRUCTORS, construct_plainly
+from ..operation import apply
 from ..references import is_bound_enum_member
 from ..signals import GraphBreak, Raised
 from ..variables import Constant, Known, SequenceIterator, TupleVariable, Variable
+from .enum_classes import found_by_program, make_by_names
 from .table import rule
 
 
@@ -68,8 +70,11 @@ def _held(t, cls: Any, table: str, key: Any) -> Known:
 def _construct(t, cls: Any, args: list[Variable], kwargs: dict) -> Variable:
     """`Color(1)`: the member with a value."""
     t.classes.lookup(cls, "__new__")
-    plain = cls.__new__ is enum.Enum.__new__ and cls._missing_.__func__.__module__ == "enum"
-    if kwargs or len(args) != 1 or not plain:
+    if not cls._member_map_ and (len(args) > 1 or kwargs):
+        made = make_by_names(t, cls, args, kwargs)
+        if made is not None:
+            return made
+    if kwargs or len(args) != 1 or cls.__new__ is not enum.Enum.__new__:
         raise GraphBreak("unknown_call", cls.__qualname__)
     key = t.constant(args[0])
     table = cls._value2member_map_ if type(key) in (int, str) else None
@@ -77,6 +82,8 @@ def _construct(t, cls: Any, args: list[Variable], kwargs: dict) -> Variable:
     # What is combined of flags is made when it is first asked for.
     if isinstance(held, cls) and held.name in cls._member_map_:
         return _held(t, cls, "_value2member_map_", key)
+    if cls._missing_.__func__.__module__ != "enum":
+        return _missing(t, cls, key)
     try:
         value = cls(key)
     except ValueError as error:
@@ -87,6 +94,20 @@ def _construct(t, cls: Any, args: list[Variable], kwargs: dict) -> Variable:
 
 
 CONSTRUCTORS[enum.Enum] = _construct
+
+
+def _missing(t, cls: Any, key: Any) -> Variable:
+    """What code of the program gives for a value that is none of the members'."""
+    if type(key) not in (int, str) or any(m._value_ == key for m in cls._member_map_.values()):
+        raise GraphBreak("unknown_call", cls.__qualname__)
+    if isinstance(t.references.to(cls), Import):
+        source = Bound(t.references.to(cls))
+        table = t.realize(t.lazy(cls._value2member_map_, Attribute(source, "_value2member_map_")))
+        apply(t, operator.contains, [table, Constant(key)])
+    found = found_by_program(t, cls, Constant(key))
+    if found is None:
+        t.raise_exception(ValueError, f"{key!r} is not a valid {cls.__qualname__}")
+    return found
 
 
 def _on_class(operation, function) -> None:

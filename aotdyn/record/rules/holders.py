@@ -1,10 +1,12 @@
 """Objects that hold functions for a class: `property`, `staticmethod`, `classmethod`."""
 
+import functools
 import types
 from typing import Any
 
 from ...package.source import Attribute, Bound, Item
 from ..body import BodyWriter, rebuilds
+from ..invoke import CONSTRUCTORS
 from ..members import no_attribute
 from ..operation import apply, call, truth
 from ..signals import GraphBreak
@@ -50,6 +52,18 @@ def _method(kind: type) -> None:
 
 _method(staticmethod)
 _method(classmethod)
+
+
+def _make_cached_property(t, cls, args, kwargs):
+    """Its lock is nobody's who does not ask for it."""
+    (function,) = [*args, *kwargs.values()]
+    function = t.realize(function)
+    if not isinstance(function, FunctionVariable):
+        raise GraphBreak("unknown_call", "cached_property of what is no function")
+    return t.new(HolderVariable(cls, {"func": function}))
+
+
+CONSTRUCTORS[functools.cached_property] = _make_cached_property
 
 
 @rule(getattr, HolderVariable)
@@ -117,4 +131,5 @@ def call_holder(t, self, args, kwargs):
 @rebuilds(HolderVariable)
 def _rebuild_holder(w: BodyWriter, v: HolderVariable) -> str:
     functions = ", ".join(map(w.value, v.functions.values()))
-    return w.bind(v.cls.__name__, f"{v.cls.__name__}({functions})")
+    cls = v.cls.__name__ if v.cls.__module__ == "builtins" else w.ref(w.t.references.to(v.cls))
+    return w.bind(v.cls.__name__, f"{cls}({functions})")

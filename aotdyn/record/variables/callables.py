@@ -98,13 +98,15 @@ class ClassVariable(Known):
     tracing is a stand-in there too. bases: variables. namespace: the members in order, as they
     were when it was made. steps: what was done to it since, in order: ("set", name, variable),
     ("delete", name, None), ("dataclass", "", flags). late: names of members that have been told by
-    the traced program that the class has them. named: for one that `namedtuple` made, what it was
-    called with. meta: what it is made by. quiet: that its bases are told has been traced.
-    anew: for a dataclass with slots, the class that it is made of, and the flags.
+    the traced program that the class has them. named: for one that a call of `maker` made, what it
+    was called with. options: what a class statement gives to `enum` or `typing`. meta: what it is
+    made by. quiet: that its bases are told has been traced. anew: for a dataclass with slots, the
+    class that it is made of, and the flags.
     """
 
     __slots__ = (
-        "bases", "namespace", "steps", "late", "named", "meta", "quiet", "anew",
+        "bases", "namespace", "steps", "late", "named", "maker", "options", "meta", "quiet",
+        "anew",
     )  # fmt: skip
 
     def __init__(self, value: type, bases: list[Variable], namespace: dict[str, Variable]):
@@ -114,6 +116,8 @@ class ClassVariable(Known):
         self.steps: list[tuple] = []
         self.late: set[str] = set()
         self.named: dict[str, Any] = {}
+        self.maker: Any = None
+        self.options: dict[str, Variable] | None = None
         self.meta: type = type(value)
         self.quiet = False
         self.anew: tuple[ClassVariable, dict] | None = None
