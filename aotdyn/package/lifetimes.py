@@ -1,6 +1,7 @@
 """Values of which the program sees when they go: variants are guarded by it."""
 
 import gc
+import io
 from types import CodeType, FrameType, FunctionType, GeneratorType, ModuleType, TracebackType
 from typing import Any
 
@@ -11,7 +12,7 @@ from .own_builtins import BUILTINS as __builtins__  # noqa: F401
 # What holds nothing that goes with it.
 _PLAIN = frozenset((
     int, float, complex, str, bool, bytes, bytearray, type(None), range, torch.dtype, torch.device,
-    torch.Size,
+    torch.Size, io.StringIO, io.BytesIO,
 ))  # fmt: skip
 # What others are sure to hold as well, with all that it holds.
 _OF_OTHERS = (type, ModuleType, CodeType)

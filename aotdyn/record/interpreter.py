@@ -61,6 +61,7 @@ def step(t, frame: Frame, ins: Instruction) -> Return | Yield | int | None:
 def unwind(t, frame: Frame, ins: Instruction, raised: ExceptionVariable) -> int | None:
     """Moves to the handler of an exception, as the exception table says; returns its offset, or
     None where the frame has none."""
+    raised.raised = raised.raised or t.step
     entry = frame.decoded.handler(ins.offset)
     if entry is None:
         return None

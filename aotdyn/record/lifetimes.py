@@ -20,6 +20,7 @@ from .variables import (
     TensorVariable,
     Variable,
 )
+from .variables.mirrors import MirrorVariable
 
 # Whoever holds more than so many objects is taken to hold none that the program sees go.
 _MOST_HELD = 2000
@@ -60,6 +61,9 @@ def _ends(t, variable: Variable) -> bool:
     if isinstance(variable, GeneratorVariable):
         # Eager code may begin it.
         return not variable.finished
+    if isinstance(variable, MirrorVariable):
+        # A view keeps what it looks at from being resized.
+        return variable.type is memoryview
     if isinstance(variable, ObjectVariable) and hasattr(variable.type, "__del__"):
         return True
     if isinstance(variable, Lazy | Opaque):

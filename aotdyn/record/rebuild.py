@@ -416,6 +416,9 @@ def _instance_dict(w: BodyWriter, v: InstanceDict) -> str:
 
 @rebuilds(ExceptionVariable, GroupVariable)
 def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
+    if v.raised:
+        # Its traceback leads to where it was.
+        raise GraphBreak("exception", v.describe(), v.raised)
     args = [w.value(item) for item in v.args.items]
     cls = w.ref(w.t.references.to(v.cls))
     if isinstance(v.cls.__init__, FunctionType):

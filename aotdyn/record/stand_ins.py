@@ -178,7 +178,10 @@ def _stand_in(t, value: Variable) -> Any:
         try:
             return value.constant()
         except NotConstant:
-            return _StandIn()
+            return value.type()
+    if isinstance(value, ListVariable | DictVariable) and value.type in (list, dict):
+        # What is in one that came in is not known, and not asked here.
+        return value.type()
     if isinstance(value, Opaque):
         return value.value
     if isinstance(value, ObjectVariable):

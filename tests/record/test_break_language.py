@@ -272,6 +272,17 @@ def p_cause(x, log):
 
 
 @program(*TWICE, breaks=None)
+def p_error_that_is_kept(x, log):
+    try:
+        {}["a"]
+    except KeyError as k:
+        kept = k
+    note(log, str(kept))
+    log.append(chain(kept))
+    return x + 1, log
+
+
+@program(*TWICE, breaks=None)
 def p_while_else(x, log):
     n = 0
     while n < 3:

@@ -970,6 +970,18 @@ def p_defaults_that_can_be_changed(x):
     return told, x
 
 
+@program(*((default,) for default in ([], [1], {}, {"a": 1}, {1})))
+def p_defaults_that_came_in(given):
+    try:
+
+        @dataclasses.dataclass
+        class Made:
+            a: type(given) = given
+
+    except ValueError as error:
+        return str(error)
+
+
 @program(breaks=None)
 def p_bases_that_are_subscripted(x):
     T = typing.TypeVar("T")

@@ -50,9 +50,10 @@ class ValueObject(ObjectVariable):
 
 class ExceptionVariable(ObjectVariable):
     """An exception. args: a tuple variable (a Lazy for one that existed before the frame, whose
-    cause and context are not modelled). suppressed: `raise … from` has hidden the context."""
+    cause and context are not modelled). suppressed: `raise … from` has hidden the context.
+    raised: the step of the root frame in which it first was, 0 where it was not."""
 
-    __slots__ = ("args", "cause", "context", "suppressed")
+    __slots__ = ("args", "cause", "context", "suppressed", "raised")
 
     def __init__(
         self, cls: type, args: Variable, live: Any = None, source: Source | None = None
@@ -62,6 +63,7 @@ class ExceptionVariable(ObjectVariable):
         self.cause: Variable | None = None
         self.context: Variable | None = None
         self.suppressed = False
+        self.raised = 0
 
 
 class GroupVariable(ExceptionVariable):
