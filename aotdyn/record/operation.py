@@ -383,7 +383,7 @@ def refusal(operation: Any, args: list[Variable]) -> tuple[str, str]:
     if any(isinstance(arg, Varying) for arg in args):
         return "varies", f"{name}({kinds})"
     opaque = [arg.value for arg in args if isinstance(arg, Opaque)]
-    if any(isinstance(value, torch.Tensor) and not is_dense(value) for value in opaque):
+    if any(issubclass(type(value), torch.Tensor) and not is_dense(value) for value in opaque):
         return "layout", f"{name}({kinds})"
     if opaque:
         return "unknown_type", f"{name}({kinds})"
