@@ -253,9 +253,9 @@ def _hooks(guard, name, value):
 
 
 def _told(guard, name, value):
-    """A warning does not raise. expected: its class and its text."""
-    category, text = guard.expected
-    return f"not {name(Runtime('may_raise'))}({name(category)}, {text!r})"
+    """A warning is told, and that is all. expected: its class, its text, whether a list gets it."""
+    category, text, listed = guard.expected
+    return f"{name(Runtime('is_only_told'))}({name(category)}, {text!r}, {listed})"
 
 
 def _no_global_hooks(guard, name, value):

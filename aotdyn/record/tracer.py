@@ -116,6 +116,8 @@ class Tracer:
         self.weak_references: dict[int, MadeReference] = {}
         self.arrays = Arrays()
         self.assumptions: list[Assumption] = []
+        # Objects that get messages when the effects are written: what is in them is not known.
+        self.told: dict[int, Any] = {}
         # Containers of which the text is being made.
         self.telling: list[Variable] = []
         # id of an object's own dictionary -> the object, and where it is reached from there.
@@ -245,8 +247,21 @@ class Tracer:
         """What was found at a source, if it has been looked at."""
         return self._by_source.get(source)
 
+    def tell(self, *receivers: Any) -> None:
+        """These objects get a message when the effects are written.
+
+        Raises GraphBreak where the frame has looked at one of them.
+        """
+        for each in receivers:
+            if type(each) not in wrap.PLAIN:
+                self.told[id(each)] = each
+                if self.remembered_as(each) is not None:
+                    raise GraphBreak("builtin_call", "a message to an object of the program")
+
     def remember(self, value: Any, variable: Variable) -> None:
         """Reaching this object again gives the same variable."""
+        if id(value) in self.told:
+            raise GraphBreak("builtin_call", "an object that gets messages is looked at")
         self._by_id[id(value)] = (value, variable)
         self._note_holder(variable)
         if isinstance(variable, ObjectVariable):

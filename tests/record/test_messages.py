@@ -279,3 +279,49 @@ def test_loggers_of_other_classes():
     for function in (logs, traced, traced):
         function(X)
     assert len(keeper.kept) == 3 and len(set(keeper.kept)) == 1
+
+
+# -- the program looks at what it has told ----------------------------------------------------
+
+KEEPER = Keeper()
+KEPT = KEEPER.kept
+OWN = logging.getLogger("aotdyn.tests.messages.own")
+OWN.addHandler(KEEPER)
+OWN.propagate = False
+
+
+def counts_warnings(x):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("one")
+        first = len(caught)
+        warnings.warn("two")
+    return x, first, [str(each.message) for each in caught]
+
+
+def counts_records(x):
+    KEEPER.kept.clear()
+    OWN.warning("one")
+    first = len(KEEPER.kept)
+    OWN.error("two")
+    return x, first, len(KEPT)
+
+
+def shows_warnings_itself(x):
+    shown, before = [], warnings.showwarning
+    warnings.showwarning = lambda message, *more: shown.append(str(message))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("one")
+            shown.append("told")
+    finally:
+        warnings.showwarning = before
+    return x, shown
+
+
+@pytest.mark.parametrize(
+    "function", [counts_warnings, counts_records, shows_warnings_itself]
+)
+def test_what_was_told_is_there(agree, function):
+    agree(function, (X,), (X,))

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ...package.messages import may_raise
+from ...package.messages import is_only_told, list_of_warnings, may_raise, receivers
 from ...package.reference import CodeOf, Import, Literal, Reference
 from ...package.source import Attribute, Bound, Called, Source
 from ..frame import Frame
@@ -87,8 +87,13 @@ def warn(t, message, category=None, stacklevel=None, source=None):
     text = str(t.constant(apply(t, str, [message])))
     if may_raise(kind, text):
         raise GraphBreak("exception", f"a {kind.__name__} that filters turn into an exception")
+    received = list_of_warnings()
+    listed = received is not None
+    if not is_only_told(kind, text, listed):
+        raise GraphBreak("builtin_call", "a warning that the program shows itself")
+    t.tell(received)
     reference = t.references.to(kind)
-    t.guard("TOLD", None, (reference, text))
+    t.guard("TOLD", None, (reference, text, listed))
     frame, beyond = _above(t.frame, level - 1)
     if frame is None:
         t.effects.call("warn_above", message, reference, Literal(beyond))
@@ -146,6 +151,7 @@ def log(t, self, level, msg, args, exc_info=None, extra=None, stack_info=None, s
     if frame is None:
         return NotImplemented
     code, offset, _ = _place(frame)
+    t.tell(*receivers(self.live))
     t.effects.call("log_at", self, level, message, given, code, offset)
     return NONE
 
