@@ -23,6 +23,7 @@ from .variables import (
     Known,
     Lazy,
     ListVariable,
+    LiveListVariable,
     SliceVariable,
     Symbolic,
     TensorVariable,
@@ -201,13 +202,16 @@ def _is_known(t, value: Variable) -> bool:
         return True
     if isinstance(value, Known):
         return _is_kind(value.value)
-    if type(value) is ListVariable or isinstance(value, TupleVariable | SliceVariable):
+    if type(value) in _LISTS or isinstance(value, TupleVariable | SliceVariable):
         return all(_is_known(t, item) for item in value.items)
     try:
         plain(value)
     except NotConstant:
         return False
     return True
+
+
+_LISTS = (ListVariable, LiveListVariable)
 
 
 def _is_kind(value: Any) -> bool:
@@ -229,7 +233,7 @@ def _value(t, value: Variable) -> Any:
         return slice(*(_value(t, item) for item in value.items))
     if isinstance(value, TupleVariable) and value.type in (tuple, torch.Size):
         return value.type(_value(t, item) for item in value.items)
-    if type(value) is ListVariable:
+    if type(value) in _LISTS:
         return [_value(t, item) for item in value.items]
     return plain(value)
 

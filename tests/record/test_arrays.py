@@ -33,11 +33,14 @@ def array_calls(*rest):
 # -- scalars ------------------------------------------------------------
 
 
+RATES = [2, 3]
+
+
 @program(*ROWS)
 def p_functions_of_sizes(x):
     n = x.shape[0]
     half = x[: int(np.ceil(n / 2))]
-    return x / np.sqrt(n), x.reshape(int(np.prod(x.shape))), half, x * np.log(n)
+    return x / np.sqrt(n), x.reshape(int(np.prod(x.shape))), half, x * np.log(n) * np.prod(RATES)
 
 
 @program(*TWICE)
