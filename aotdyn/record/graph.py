@@ -267,10 +267,10 @@ class GraphBuilder:
             self.inference.pop()[0].__exit__(None, None, None)
 
     def require_left(self, cause: GraphBreak | None) -> None:
-        """Raises GraphBreak where the graph ends within a `with torch.device(…)` or in inference
-        mode, at which it ends then: what is in it runs in a mode. cause: what the graph ends
-        for."""
-        entered = [step for *_, step in (*self.devices, *self.inference)]
+        """Raises GraphBreak where the graph ends within a `with torch.device(…)`, in inference
+        mode or in another context of the process' state, at which it ends then: what is in it runs
+        in a mode. cause: what the graph ends for."""
+        entered = [step for *_, step in (*self.devices, *self.inference, *self.t.entered)]
         if entered:
             found = cause or GraphBreak("mode", "a mode is entered and not left")
             error = GraphBreak(found.reason, found.detail, min(entered))

@@ -1,6 +1,7 @@
 """Finds a reference for a live object: a name by which another process gets the same one."""
 
 import _collections_abc
+import _thread
 import builtins
 import collections.abc
 import enum
@@ -54,8 +55,8 @@ class Body:
 _PLACES = (
     torch, F, torch.linalg, torch.fft, torch.special, torch._C, torch._C._nn, torch._C._linalg,
     torch._C._fft, torch._C._special, builtins, operator, math, types, keyword,
-    # the types of iterators
-    _collections_abc,
+    # the types of iterators, and of locks
+    _collections_abc, _thread,
 )  # fmt: skip
 
 

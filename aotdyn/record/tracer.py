@@ -112,6 +112,10 @@ class Tracer:
         self.hashing = 0
         # Whether such a hash is another one in another process.
         self.unsteady_hash = False
+        # Contexts of the process' state that are entered for the tracer alone.
+        self.entered: list[Any] = []
+        # Ids of the locks that the frame gives back.
+        self.left: set[int] = set()
         # id of an object -> the weak reference that the frame has made to it.
         self.weak_references: dict[int, MadeReference] = {}
         self.arrays = Arrays()

@@ -315,7 +315,7 @@ def _method_of_c(value: types.BuiltinFunctionType) -> types.MethodDescriptorType
     kind = type(value.__self__)
     if issubclass(kind, type | types.ModuleType | types.NoneType):
         return None
-    if kind.__flags__ & 1 << 9 and kind not in TENSORS:
+    if kind.__flags__ & (1 << 9 | 1 << 8) == 1 << 9 and kind not in TENSORS:
         # What the class has under the name may be another one.
         return None
     found = getattr(kind, value.__name__, None)

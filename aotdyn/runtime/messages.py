@@ -26,6 +26,11 @@ def warn_at(
     )  # fmt: skip
 
 
+def filters_changed() -> None:
+    """What `warnings` notes where its filters change: what was shown once may be shown again."""
+    warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
 def warn_above(message: Any, category: type[Warning], level: int) -> None:
     """As `warnings.warn` from so far above the entry that is being run. Where the runtime calls a
     module's `forward` itself, the frames of torch that are not there count as if they were."""

@@ -19,17 +19,17 @@ from ..package.values import contents, same_value
 from ..package.variant import code_hash, known_hashes
 from ..package.waiting import waits_at
 from .cpython import END
-from .messages import log_at, warn_above, warn_at
+from .messages import filters_changed, log_at, warn_above, warn_at
 from .restart import keep, require
 from .steps import ended, handling, wait_on, waiting
 from .tracebacks import thrown
 
 __all__ = [
     "END", "Next", "Rest", "ahead", "all_found", "annotations", "bare", "code_is", "contents",
-    "ended", "handling", "has_end", "hook_kinds", "in_inference", "is_only_told", "keep", "left",
-    "log_at", "made_alike", "made_class", "made_enum", "no_global_hooks", "no_hooks", "over",
-    "own_dict", "require", "same_keys", "same_members", "same_value", "thrown", "wait_on",
-    "waiting", "waits_at", "warn_above", "warn_at",
+    "ended", "filters_changed", "handling", "has_end", "hook_kinds", "in_inference", "is_only_told",
+    "keep", "leave", "left", "log_at", "made_alike", "made_class", "made_enum", "no_global_hooks",
+    "no_hooks", "over", "own_dict", "require", "same_keys", "same_members", "same_value", "thrown",
+    "wait_on", "waiting", "waits_at", "warn_above", "warn_at",
 ]  # fmt: skip
 
 
@@ -72,6 +72,11 @@ def same_keys(mapping: dict, keys: tuple) -> bool:
         key is expected or (type(key) is type(expected) and key == expected)
         for key, expected in zip(mapping, keys, strict=True)
     )
+
+
+def leave(lock: Any) -> None:
+    """Ends a `with` of a lock."""
+    lock.__exit__(None, None, None)
 
 
 def same_members(members: set | frozenset, expected: tuple) -> bool:

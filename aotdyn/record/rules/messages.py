@@ -27,6 +27,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
+from .state_contexts import is_ignored
 from .table import rule
 
 NONE = Constant(None)
@@ -85,6 +86,8 @@ def warn(t, message, category=None, stacklevel=None, source=None):
     if kind is None or level < 1 or source is not None and not is_none(t, source):
         raise GraphBreak("builtin_call", "warnings.warn")
     text = str(t.constant(apply(t, str, [message])))
+    if is_ignored(t, message, kind, text):
+        return NONE
     if may_raise(kind, text):
         raise GraphBreak("exception", f"a {kind.__name__} that filters turn into an exception")
     received = list_of_warnings()
