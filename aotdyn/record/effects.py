@@ -75,6 +75,11 @@ class Effects:
         """Whether a function is traced that runs at another time, or again."""
         return self._own is not None
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether anything has been done so far that others than the frame see."""
+        return bool(self.changed or self.globals or self.members or self.calls or self.hooks)
+
     def made(self, variable: Variable) -> None:
         """Notes an object that the frame makes."""
         if self._own is not None:

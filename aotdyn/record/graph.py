@@ -220,7 +220,8 @@ class GraphBuilder:
 
     def _require_undone(self) -> None:
         """What was changed before an operator that may raise on data can be undone, so that the
-        frame may start over where a handler of the program gets the exception.
+        frame may start over where a handler of the program gets the exception, or the program has
+        had an effect by then: those come after the graph.
 
         Raises GraphBreak where it cannot: then the operator runs on its own.
         """
@@ -228,7 +229,7 @@ class GraphBuilder:
         if not hazards.raises_now:
             return
         hazards.raises_now = False
-        if not is_answered(self.t.frame):
+        if not is_answered(self.t.frame) and not self.t.effects.is_seen:
             return
         changed = [variable for variable in self.t.tensors
                    if variable.node in self.inputs and storage_of(variable.fake) in hazards.changed]

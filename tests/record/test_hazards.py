@@ -180,3 +180,25 @@ def test_nobody_sees_that_it_raises(agree):
     x = torch.ones(ROWS, 3)
     calls = [(x, i, []) for i in (GOOD[:1], BAD[2:], GOOD[:1])]
     agree(changes_and_looks_up_in_a_context, *calls, breaks=0)
+
+
+def has_effects_before_it_fails(x, i, log):
+    log.append("start")
+    x.add_(1)
+    log.append("changed")
+    y = TABLE[i] + x
+    log.append("done")
+    return y
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_effects_before_an_error_that_leaves_the_frame(agree, recorded):
+    def program(w, i, log):
+        return has_effects_before_it_fails(w * 1, i, log)
+
+    x = torch.ones(ROWS, 3, requires_grad=recorded)
+    calls = [(x, i, []) for i in (GOOD[:1], BAD[2:], GOOD[:1])]
+    if recorded:
+        agree(program, *((x[:1].detach().requires_grad_(), i, log) for _, i, log in calls))
+    else:
+        agree(has_effects_before_it_fails, *calls, breaks=1)
