@@ -221,14 +221,25 @@ class Call {
         return tensor;
     for (auto& [ours, cpu] : tensors_)
       if (cpu.is_same(tensor)) return at::Tensor(ours);
-    c10::DispatchKeySet keys(c10::DispatchKey::CUDA);
-    auto made = at::detail::make_tensor<TensorImpl>(
-        device_storage(tensor.storage()), keys, tensor.dtype());
+    auto made = with_memory_of(device_storage(tensor.storage()), tensor.dtype());
     auto* impl = made.unsafeGetTensorImpl();
     impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
     if (tensor.is_conj()) impl->_set_conj(true);
     if (tensor.is_neg()) impl->_set_neg(true);
     return made;
+  }
+
+  // A view of a tensor that takes part in autograd does so in inference mode, too.
+  at::Tensor with_memory_of(Storage storage, caffe2::TypeMeta dtype) {
+    for (auto& [ours, cpu] : tensors_)
+      if (ours->storage().is_alias_of(storage)) {
+        const auto keys = ours->key_set() - c10::DispatchKeySet(
+            {c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
+        return at::detail::make_tensor<TensorImpl>(
+            TensorImpl::VIEW, std::move(storage), keys, dtype);
+      }
+    c10::DispatchKeySet keys(c10::DispatchKey::CUDA);
+    return at::detail::make_tensor<TensorImpl>(std::move(storage), keys, dtype);
   }
 
   Storage device_storage(const Storage& cpu) {
