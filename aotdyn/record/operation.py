@@ -69,13 +69,13 @@ _OF_NUMBERS = {*BINARY_METHODS, operator.neg, operator.pos, abs}
 _OF_TRUTHS = {operator.and_, operator.or_, operator.xor}
 
 
-_BY_NAME = (getattr, setattr, delattr)
+_BY_NAME = (getattr, setattr, delattr, hasattr)
 
 
 def _require_name(t, name: Variable) -> None:
     """Raises TypeError for an attribute whose name is no text."""
     name = t.realize(name)
-    if isinstance(name, Constant) and not isinstance(name.value, str):
+    if type(name) is not TextVariable and not issubclass(name.type, str):
         told = f"attribute name must be string, not {name.type.__name__!r}"
         t.raise_exception(TypeError, told)
 
@@ -207,9 +207,11 @@ _ASKS_FOR_TEXTS = {str.format, str.format_map, str.__mod__, bytes.__mod__, str._
 
 
 def _has_own(t, cls: type, name: str) -> bool:
-    """Whether a class has a method from Python, or says that it has none. Guarded."""
-    held = lookup(t, cls, name)[0]
-    return isinstance(held, FunctionType) or held is None and name not in ABSENT_AS_NONE
+    """Whether a class of Python says what a method is, or that there is none. Guarded."""
+    held, owner = lookup(t, cls, name)
+    if owner is None or held is None and name in ABSENT_AS_NONE:
+        return False
+    return bool(owner.__flags__ & 1 << 9)
 
 
 def _without_truths(t, operation: Any, args: list[Variable]) -> list[Variable]:

@@ -195,8 +195,17 @@ def _require_unchanged(w: BodyWriter, v: Variable) -> None:
     of = getattr(v.of, "of", v.of)
     if isinstance(of, OwnItems):
         _require_same_attributes(of, v)
+    elif isinstance(v, FixedIterator) and isinstance(of, DictVariable | SetVariable):
+        _require_same_keys(of, v)
     if id(of) in w.t.effects.changed:
         raise GraphBreak("reconstruct", "an iterator over what was changed", v.origin)
+
+
+def _require_same_keys(of: DictVariable | SetVariable, v: FixedIterator) -> None:
+    """An iterator remembers of how many values the table was that it goes through."""
+    moved = any(isinstance(of, SetVariable) or kind != "set" for kind, *_ in of.changes[v.seen :])
+    if moved or v.size not in (None, len(of.items)):
+        raise GraphBreak("reconstruct", "an iterator over a table that has changed since", v.origin)
 
 
 def _require_same_attributes(of: OwnItems, v: FixedIterator) -> None:

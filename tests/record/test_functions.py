@@ -1070,4 +1070,15 @@ def p_methods_come_in(x, f):
     return x + 1, f("ab"), f.__self__
 
 
+MISSING, OTHER = object(), object()
+
+
+@program(*((torch.ones(2), value) for value in (MISSING, OTHER, None, 2, "a", [1])), breaks=0)
+def p_sentinels(x, value):
+    def given(value=MISSING):
+        return value is not MISSING
+
+    return x + given(value), given(), given(OTHER), given(2), value is OTHER, value is x
+
+
 test_agrees = program.test()

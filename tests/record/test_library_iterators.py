@@ -28,9 +28,58 @@ from itertools import (
 import pytest
 import torch
 
-from tests.record.programs import Programs, note
+from tests.record.programs import Programs, note, outcome_of
 
 program = Programs()
+
+# What they are given that they do not take: they say so when they are made.
+GARBAGE = """
+repeat(1, v) | repeat(1, times=v) | islice([1], v) | islice([1], 0, 3, v) | count(v) | count(1, v)
+product([1], repeat=v) | permutations([1], v) | starmap(max, v) | enumerate([1], v) | cycle(v)
+sorted([1], key=v) | sum([1], v) | "ab".join(v) | slice(v).indices(3) | deque([1], v)
+attrgetter(v) | OrderedDict(v) | dict(v) | length_hint([], v) | getattr(1, v) | hasattr(1, v)
+"""
+
+
+@pytest.mark.parametrize("value", [2.0, None, -1, "ab", True, [1, 2]], ids=repr)
+def test_garbage(agree, value):
+    calls = "".join(f"outcome_of(lambda: first({each})), "
+                    for each in GARBAGE.strip().replace("\n", "|").split("|"))  # fmt: skip
+    scope = dict(globals())
+    exec(f"def program(x, v):\n    return x, ({calls})", scope)
+    agree(scope["program"], (torch.ones(2), value), package=False, breaks=None)
+
+
+def first(made):
+    return list(islice(made, 3)) if hasattr(made, "__next__") else type(made)
+
+
+class Told:
+    """Says that it is asked how many items it has. length: what it answers."""
+
+    def __init__(self, log, length):
+        self.log, self.length = log, length
+
+    def __iter__(self):
+        self.log.append("iter")
+        return iter([1, 2])
+
+    def __len__(self):
+        self.log.append("len")
+        if self.length == "error":
+            raise ValueError("no length")
+        return self.length
+
+
+@program((torch.ones(2), 2), (torch.ones(2), None), (torch.ones(2), "error"), (torch.ones(2), -1))
+def p_how_many_there_are_is_asked(x, length):
+    log = []
+    takers = (
+        list, tuple, set, sorted, torch.Size, dict.fromkeys, lambda v: [*v], lambda v: (*v,),
+        lambda v: [].extend(v), lambda v: ",".join(v), lambda v: max(*v), lambda v: max(0, *v),
+        lambda v: [0].__iadd__(v), lambda v: [0].__setitem__(slice(0), v), lambda v: {*v},
+    )  # fmt: skip
+    return x, [outcome_of(lambda: take(Told(log, length))) for take in takers], log
 
 
 class Cut:

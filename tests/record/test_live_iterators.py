@@ -10,7 +10,7 @@ import torch
 
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
-from tests.record.programs import Programs, note
+from tests.record.programs import Programs, note, outcome_of
 
 X = torch.arange(3.0) + 1
 
@@ -303,7 +303,61 @@ def p_deques_of_all_lengths_are_changed_under_their_iterators(x, log):
     return x, log
 
 
+TABLE_CHANGES = [
+    lambda d: d.update(z=1), lambda d: d.update(a=5), lambda d: d.pop("a"), lambda d: d.clear(),
+    lambda d: (d.pop("c"), d.update(q=1)), lambda d: d.move_to_end("a"),
+]  # fmt: skip
+
+
+@program(
+    *((X, make, []) for make in (dict, collections.OrderedDict, collections.Counter)), breaks=None
+)
+def p_tables_change_under_their_iterators(x, make, log):
+    for change in TABLE_CHANGES:
+        for view in (iter, reversed, lambda table: iter(table.items())):
+            table = make({"a": 1, "b": 2, "c": 3})
+            if change is not TABLE_CHANGES[-1] or make is collections.OrderedDict:
+                values = view(table)
+                log.append(next(values))
+                change(table)
+                note(log, "changed")
+                log.append((outcome_of(lambda: next(values)), outcome_of(lambda: list(values))))
+    return x, log
+
+
+@program(*((X, make()) for make in (dict, set, collections.Counter, collections.OrderedDict)),
+         breaks=None)  # fmt: skip
+def p_loops_over_what_grows(x, table):
+    grow = table.add if isinstance(table, set) else table.setdefault
+    grow("a")
+    for each in table:
+        x = x + 1
+        grow(each + "b")
+    return x
+
+
+@program((X,), breaks=None)
+def p_loops_over_what_the_frame_has_made_and_grows(x):
+    table = {"a": 1}
+    for each in table:
+        table[each + "b"] = 1
+    return x
+
+
 test_agrees = program.test()
+
+
+@pytest.mark.parametrize("limit", [None, 0, 2])
+def test_a_deque_that_came_in_empty_and_is_empty_again_has_changed(limit):
+    def come_and_go(queue):
+        queue.append(1)
+        queue.clear()
+
+    queue = collections.deque([], limit)
+    values = iter(queue)
+    compiled(come_and_go, Settings("eager"))(queue)
+    with pytest.raises(RuntimeError, match="mutated during iteration"):
+        next(values)
 
 
 # -- bounds of ranges that are symbolic -----------------------------------------------------

@@ -2,7 +2,9 @@
 say otherwise; what C gives on them has the type that C gives it."""
 
 import copy
+import functools
 import math
+import operator
 import re
 
 import pytest
@@ -214,6 +216,26 @@ def p_methods_that_are_none(x):
     number, text = Mute(2.0), Bare("a")
     calls = (lambda: repr(number), lambda: f"{number}", lambda: number * 2, lambda: 3 * number,
              lambda: len(text), lambda: text == "a", lambda: text + "b")  # fmt: skip
+    return [outcome_of(call) for call in calls], x
+
+
+class Odder(float):
+    __mul__ = staticmethod(lambda other: ("static", other))
+    __add__ = float.__sub__
+    __sub__ = functools.partial(operator.add, 1)
+    __neg__ = classmethod(lambda cls: cls)
+    __abs__ = property(lambda self: lambda: 7)
+    __repr__ = 1
+
+    def __float__(self):
+        return 5.5
+
+
+@program()
+def p_methods_that_are_no_functions(x):
+    v = Odder(2.5)
+    calls = (lambda: v * 2, lambda: v + 1, lambda: v - 1, lambda: -v, lambda: abs(v),
+             lambda: f"{v}", lambda: "%f %g" % (v, v), lambda: float(v))  # fmt: skip
     return [outcome_of(call) for call in calls], x
 
 

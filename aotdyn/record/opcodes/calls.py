@@ -1,7 +1,6 @@
 """Calls. CPython 3.11 lays out [NULL, callable, arguments…]; the tracer always does."""
 
-from ..iteration import iterate
-from ..members import static_lookup
+from ..iteration import is_iterable, iterate
 from ..operation import apply, call
 from ..signals import GraphBreak
 from ..variables import (
@@ -47,7 +46,7 @@ def CALL_FUNCTION_EX(t, frame, ins):
     if not is_iterable(t, given):
         told = f"argument after * must be an iterable, not {t.realize(given).type.__name__}"
         t.raise_exception(TypeError, f"{name_of_called(t, function)} {told}")
-    args = iterate(t, given)
+    args = iterate(t, given, counted=True)
     frame.push(call(t, function, args, kwargs))
 
 
@@ -59,13 +58,6 @@ def keyword_arguments(t, mapping) -> dict:
     if not all(type(key) is str for key in mapping.items):
         t.raise_exception(TypeError, "keywords must be strings")
     return {key: value for key, (_, value) in mapping.items.items()}
-
-
-def is_iterable(t, value: Variable) -> bool:
-    """Whether a value is of a type that can be iterated over, as far as C can see."""
-    value = t.realize(value)
-    names = ("__iter__", "__getitem__")
-    return any(static_lookup(value.type, name)[1] is not None for name in names)
 
 
 def name_of_called(t, function: Variable) -> str:

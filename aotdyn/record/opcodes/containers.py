@@ -4,7 +4,7 @@ import collections.abc
 import operator
 from typing import Any
 
-from ..iteration import iterate
+from ..iteration import is_iterable, iterate
 from ..keys import key_of
 from ..operation import apply, call_method, truth
 from ..polyfills.matching import keys_of
@@ -20,7 +20,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
-from .calls import is_iterable, name_of_called
+from .calls import name_of_called
 from .table import opcode
 
 

@@ -26,11 +26,21 @@ def islice(iterable, /, *bounds):
     if len(bounds) > 3:
         raise TypeError(f"islice expected at most 4 arguments, got {len(bounds) + 1}")
     what = "Stop argument" if len(bounds) == 1 else "Indices"
-    part = slice(*[_bound(bound, what) for bound in bounds])
-    step = 1 if part.step is None else part.step
-    if step == 0:
-        raise ValueError("Step for islice() must be a positive integer or None.")
+    part = slice(*[_bound(bound, what) for bound in bounds[:2]])
+    step = _step(*bounds[2:])
     return _islice(iter(iterable), 0 if part.start is None else part.start, part.stop, step)
+
+
+def _step(step=None):
+    if step is None:
+        return 1
+    try:
+        number = operator.index(step)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise ValueError("Step for islice() must be a positive integer or None.")
+    return number
 
 
 def _bound(bound, what):
@@ -68,9 +78,15 @@ def _islice(iterator, start, stop, step):
 
 
 def count(start=0, step=1):
-    if isinstance(start, str) or isinstance(step, str):
-        raise TypeError("a number is required")
+    for number in (start, step):
+        if not any(hasattr(type(number), name) for name in _OF_NUMBERS):
+            raise TypeError("a number is required")
+    if type(start) is not int and isinstance(start, int) and isinstance(step, int) and step == 1:
+        start = int.__index__(start)  # C then counts by itself.
     return _count(start, step)
+
+
+_OF_NUMBERS = ("__index__", "__int__", "__float__", "__complex__")
 
 
 def _count(value, step):
@@ -92,12 +108,15 @@ def _cycle(iterator):
         yield from saved
 
 
-def repeat(object, times=None):
-    return _repeat(object, times)
+_FOREVER = object()
+
+
+def repeat(object, times=_FOREVER):
+    return _repeat(object, times if times is _FOREVER else operator.index(times))
 
 
 def _repeat(item, times):
-    if times is None:
+    if times is _FOREVER:
         while True:
             yield item
     for _ in range(times):
@@ -150,7 +169,7 @@ def starmap(function, iterable, /):
 
 def _starmap(function, iterator):
     for args in iterator:
-        yield function(*args)
+        yield function(*tuple(args))
 
 
 def filterfalse(predicate, iterable, /):

@@ -301,8 +301,8 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
         return left.value is right.value
     if _is_singleton(left) or _is_singleton(right):
         return _identical_types(left, right)
-    if isinstance(left, Opaque) and isinstance(right, Known) or (
-        isinstance(left, Known) and isinstance(right, Opaque)
+    if isinstance(left, Opaque) and isinstance(right, Known | Constant) or (
+        isinstance(left, Known | Constant) and isinstance(right, Opaque)
     ):
         return None if left.type is right.type else False
     if isinstance(left, Known | Constant) != isinstance(right, Known | Constant):
@@ -313,6 +313,11 @@ def identical(t, left: Variable, right: Variable) -> bool | None:
         return left.live is not None and left.live is right.live or t.differ(left, right)
     if isinstance(left, GradientFunction) and isinstance(right, GradientFunction):
         return left.function is right.function
+    if isinstance(left, Opaque) and isinstance(right, Opaque):
+        if left.value is not right.value:
+            return t.differ(left, right)
+        t.guard("SAME", left.source, right.source)
+        return True
     if isinstance(left, Opaque) or isinstance(right, Opaque):
         # That of a fake is not of the type that the program's is.
         of_autograd = isinstance(left, GradientFunction) or isinstance(right, GradientFunction)
@@ -549,9 +554,18 @@ _extreme(max, operator.gt)
 _extreme(min, operator.lt)
 
 
+# What `sum` refuses to begin with, and how it says so.
+_UNSUMMED = {
+    str: "strings [use ''", bytes: "bytes [use b''", bytearray: "bytearray [use b''",
+}  # fmt: skip
+
+
 @rule(sum)
 def sum_(t, self, start=None):
-    total = Constant(0) if start is None else start
+    total = Constant(0) if start is None else t.realize(start)
+    unsummed = next((each for each in _UNSUMMED if issubclass(total.type, each)), None)
+    if unsummed is not None:
+        t.raise_exception(TypeError, f"sum() can't sum {_UNSUMMED[unsummed]}.join(seq) instead]")
     for item in each(t, self):
         total = apply(t, operator.add, [total, item])
     return total
@@ -578,8 +592,8 @@ def all_(t, self):
 @rule(sorted)
 def sorted_(t, self, /, *, key=None, reverse=None):
     # The order in which a set is iterated does not matter here.
-    items = list(self.items.values()) if isinstance(self, SetVariable) else iterate(t, self)
-    result = t.wrap_list(items)
+    known = isinstance(self, SetVariable)
+    result = t.wrap_list(list(self.items.values()) if known else iterate(t, self, counted=True))
     kwargs = {}
     if key is not None:
         kwargs["key"] = key

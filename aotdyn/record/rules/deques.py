@@ -65,6 +65,10 @@ EFFECTS[DequeVariable] = EFFECTS[LiveDequeVariable] = _effect
 @rule(deque)
 def make(t, self=None, maxlen=None):
     limit = None if maxlen is None else t.constant(maxlen)
+    if limit is not None and not isinstance(limit, int):
+        t.raise_exception(TypeError, "an integer is required")
+    if limit is not None and limit < 0:
+        t.raise_exception(ValueError, "maxlen must be non-negative")
     items = [] if self is None else iterate(t, self)
     return t.new(DequeVariable(_bounded(items, limit), limit))
 

@@ -477,6 +477,8 @@ def operator_call(t, function, *args, **kwargs):
 
 @rule(operator.length_hint)
 def length_hint(t, self, default=None):
+    if default is not None:
+        apply(t, operator.index, [default])
     try:
         return apply(t, len, [self])
     except Raised:

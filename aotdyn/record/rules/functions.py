@@ -3,7 +3,7 @@
 import functools
 
 from ... import markers
-from ..iteration import each, iterate
+from ..iteration import each, is_iterable, iterate
 from ..operation import call
 from ..signals import GraphBreak, Raised
 from ..variables import Constant, TextVariable
@@ -46,6 +46,8 @@ def reduce(t, function, iterable, initial=None):
 
 @rule(str.join, Constant)
 def join(t, self, items):
+    if not is_iterable(t, items):
+        t.raise_exception(TypeError, "can only join an iterable")
     found = [realized(t, item) for item in iterate(t, items)]
     texts = [isinstance(i, Constant | TextVariable) and i.type is str for i in (self, *found)]
     if all(texts) and any(isinstance(item, TextVariable) for item in found):

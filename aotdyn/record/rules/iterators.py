@@ -2,6 +2,7 @@
 
 import operator
 import types
+from collections import OrderedDict
 
 import torch
 
@@ -32,6 +33,7 @@ from ..variables import (
     Sequence,
     SequenceIterator,
     SetVariable,
+    Symbolic,
     TensorVariable,
     TupleVariable,
     Variable,
@@ -184,7 +186,7 @@ def reversed_view(t, self, of=None):
 def make_enumerate(t, self, start=None):
     inner = apply(t, iter, [self])
     start = Constant(0) if start is None else t.realize(start)
-    if isinstance(start, Constant | ObjectVariable):
+    if not isinstance(start, Symbolic):
         start = apply(t, int, [apply(t, operator.index, [start])])
     return t.new(EnumerateVariable(inner, start))
 
@@ -244,6 +246,11 @@ def advance_fixed(t, self):
     if self.ended:
         return None
     is_table = isinstance(source, DictVariable | SetVariable) and self.size is not None
+    if is_table and _is_ordered(source):
+        # C asks no more of one whose items have all been given.
+        is_table = self.index < len(self.values)
+        if is_table and len(source.items) != self.size:
+            raise GraphBreak("mutation", "an OrderedDict changes as it is iterated", self.origin)
     if is_table and len(source.items) != self.size:
         kind = "dictionary" if isinstance(source, DictVariable) else "Set"
         # It stays that way, whatever the size becomes.
@@ -258,6 +265,11 @@ def advance_fixed(t, self):
     self.index += 1
     value = self.values[self.index - 1]
     return value if self.view is None else _viewed(t, self, value)
+
+
+def _is_ordered(table: DictVariable | SetVariable) -> bool:
+    owner = table.owner if isinstance(table, DictVariable) else None
+    return owner is not None and issubclass(owner.type, OrderedDict)
 
 
 def _require_unmoved(self: FixedIterator, table: DictVariable | SetVariable) -> None:

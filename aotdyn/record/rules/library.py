@@ -129,6 +129,10 @@ def _built(maker, polyfill, cls=None) -> None:
         args = [t.realize(arg) for arg in args]
         if not args:
             return NotImplemented
+        if maker is operator.attrgetter and not all(issubclass(arg.type, str) for arg in args):
+            t.raise_exception(TypeError, "attribute name must be a string")
+        if maker is operator.methodcaller and not issubclass(args[0].type, str):
+            t.raise_exception(TypeError, "method name must be a string")
         return t.new(BuiltVariable(maker, cls or maker, args, kwargs, polyfill))
 
 
@@ -193,7 +197,7 @@ for _name in ("chain", "islice", "count", "cycle", "repeat", "accumulate", "take
 @rule(itertools.product)
 def product(t, *iterables, repeat=ONE):
     pools = [iterate(t, each) for each in iterables]
-    times = _native(t, int, t.constant(repeat))
+    times = t.constant(apply(t, operator.index, [repeat]))
     ranges = [range(len(pool)) for pool in pools]
     places = _native(t, itertools.product, *ranges, repeat=times)
     made = PoolIterator(pools * times, places)

@@ -157,7 +157,8 @@ def _require_unchanged(t, self: LiveIterator) -> None:
             is_over = own_dict_of(changed) is what
             source = own_dict_source(changed)
         elif isinstance(changed, ListVariable | DictVariable | SetVariable):
-            is_over = t.remembered_as(what) is changed
+            known = t.remembered_as(what)
+            is_over = changed in (known, getattr(known, "contents", None))
         else:
             continue
         if is_over:

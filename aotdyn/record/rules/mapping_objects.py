@@ -21,7 +21,7 @@ from ..variables import (
     TupleVariable,
     Variable,
 )
-from .mappings import pairs_of
+from .mappings import pairs_of, unpack_pair
 from .table import rule
 
 NONE = Constant(None)
@@ -133,7 +133,7 @@ def update(t, self, /, *others, **kwargs):
 @rule((collections.OrderedDict.update, collections.OrderedDict.__init__), MappingObject)
 def update_ordered(t, self, other=None, /, **kwargs):
     """C goes through `self[key] = value`."""
-    for key, value in () if other is None else pairs_of(t, t.realize(other)):
+    for key, value in () if other is None else pairs_of(t, t.realize(other), unpack_pair):
         apply(t, operator.setitem, [self, key, value])
     for name, value in kwargs.items():
         apply(t, operator.setitem, [self, Constant(name), value])

@@ -1,7 +1,7 @@
 """Dicts, their views, and sets."""
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import NoneType
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..live_dicts import dict_item
 from ..operation import apply, call, call_method, truth
 from ..own_operators import may_compare
 from ..set_tables import filling, given, known_table
+from ..signals import Raised
 from ..variables import (
     Constant,
     DictVariable,
@@ -151,8 +152,12 @@ def update(t, self, other=None, /, **kwargs):
     return NONE
 
 
-def pairs_of(t, other: Variable) -> Iterator[tuple[Variable, Variable]]:
-    """What a dict is updated from, a mapping or pairs; each is taken only when it is asked for."""
+Pair = tuple[Variable, Variable]
+
+
+def pairs_of(t, other: Variable, unpack: Callable[..., Pair] | None = None) -> Iterator[Pair]:
+    """What a dict is updated from, a mapping or pairs; each is taken only when it is asked for.
+    unpack: makes two of a pair, as a dict does if it is not given."""
     if isinstance(other, DictVariable):
         t.complete(other)
         yield from list(other.items.values())
@@ -163,23 +168,40 @@ def pairs_of(t, other: Variable) -> Iterator[tuple[Variable, Variable]]:
     elif isinstance(other, ProxyVariable):
         yield from pairs_of(t, other.of)
     else:
-        yield from _pairs_of_others(t, other)
+        yield from _pairs_of_others(t, other, unpack or _unpack_for_dict)
 
 
-def _pairs_of_others(t, other: Variable) -> Iterator[tuple[Variable, Variable]]:
+def _pairs_of_others(t, other: Variable, unpack: Callable[..., Pair]) -> Iterator[Pair]:
     if isinstance(other, ObjectVariable) and truth(t, apply(t, hasattr, [other, Constant("keys")])):
         for key in each(t, call_method(t, other, "keys")):
             yield key, apply(t, operator.getitem, [other, key])
         return
     for index, pair in enumerate(each(t, other)):
-        what = f"dictionary update sequence element #{index}"
-        pair = t.realize(pair)
-        if isinstance(pair, Constant) and not hasattr(pair.type, "__iter__"):
-            t.raise_exception(TypeError, f"cannot convert {what} to a sequence")
+        yield unpack(t, pair, index)
+
+
+def _unpack_for_dict(t, pair: Variable, index: int) -> Pair:
+    what = f"dictionary update sequence element #{index}"
+    try:
         items = iterate(t, pair)
-        if len(items) != 2:
-            t.raise_exception(ValueError, f"{what} has length {len(items)}; 2 is required")
-        yield items[0], items[1]
+    except Raised as raised:
+        if not issubclass(raised.value.type, TypeError):
+            raise
+        t.raise_exception(TypeError, f"cannot convert {what} to a sequence")
+    if len(items) != 2:
+        t.raise_exception(ValueError, f"{what} has length {len(items)}; 2 is required")
+    return items[0], items[1]
+
+
+def unpack_pair(t, pair: Variable, index: int) -> Pair:
+    """As OrderedDict does it, and `update` of mappings in C that are no dicts."""
+    items = iterate(t, pair, limit=3)
+    if len(items) < 2:
+        found = f"{len(items)} value{'s' * (not items)}"
+        t.raise_exception(ValueError, f"need more than {found} to unpack")
+    if len(items) > 2:
+        t.raise_exception(ValueError, "too many values to unpack (expected 2)")
+    return items[0], items[1]
 
 
 def iterate_pairs(t, other: Variable) -> list[tuple[Variable, Variable]]:

@@ -107,7 +107,7 @@ def allocate(t, cls: type, items: list[Variable]) -> Variable:
 def tuple_new(t, self, items=None):
     if self.value is tuple:
         return apply(t, tuple, [] if items is None else [items])
-    return allocate(t, self.value, [] if items is None else iterate(t, items))
+    return allocate(t, self.value, [] if items is None else iterate(t, items, counted=True))
 
 
 @rule(list.__new__, Known)
@@ -117,7 +117,7 @@ def list_new(t, self, *args, **kwargs):
 
 @rule(list.__init__, SequenceObject)
 def list_init(t, self, items=None):
-    t.effects.set_items(self.contents, [] if items is None else iterate(t, items))
+    t.effects.set_items(self.contents, [] if items is None else iterate(t, items, counted=True))
     return NONE
 
 

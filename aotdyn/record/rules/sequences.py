@@ -10,7 +10,7 @@ import torch
 from ...package.arrays import SCALARS
 from ..folding import comparable
 from ..iteration import chunks, iterate
-from ..operation import apply, call, call_method, truth
+from ..operation import apply, call, is_none, truth
 from ..signals import GraphBreak, NotConstant, Raised
 from ..special_methods import has_special
 from ..variables import (
@@ -311,7 +311,7 @@ def append(t, self, item):
 
 @rule(list.extend, LiveListVariable)
 def extend_live(t, self, items):
-    for chunk in chunks(t, items):
+    for chunk in chunks(t, items, counted=True):
         t.effects.touch(self)
         self.append(chunk)
     return NONE
@@ -319,7 +319,7 @@ def extend_live(t, self, items):
 
 @rule(list.extend, ListVariable)
 def extend(t, self, items):
-    for chunk in chunks(t, items):
+    for chunk in chunks(t, items, counted=True):
         t.effects.touch(self)
         self.items.extend(chunk)
     return NONE
@@ -474,7 +474,7 @@ def sort(t, self, *, key=None, reverse=None):
     t.effects.set_items(self, hidden)
     pairs: list[_Sorted] = []
     try:
-        if key is None or isinstance(t.realize(key), Constant):
+        if key is None or is_none(t, key):
             pairs = [_Sorted(t, item, item) for item in items]
         else:
             pairs = [_Sorted(t, t.realize(call(t, key, [item])), item) for item in items]
@@ -493,47 +493,21 @@ def sort(t, self, *, key=None, reverse=None):
 # -- making ------------------------------------------------------------
 
 
-def _taken(t, value: Variable) -> list[Variable]:
-    """The values of an iterable, which is asked how many there are, as a list does that makes
-    room for them."""
-    if not isinstance(value, ObjectVariable):
-        return iterate(t, value)
-    iterator = apply(t, iter, [value])
-    try:
-        _ask_length(t, value)
-    except Raised as raised:
-        if not issubclass(raised.value.type, TypeError):
-            raise
-    return iterate(t, iterator)
-
-
-def _ask_length(t, value: ObjectVariable) -> None:
-    """Asks an object how many values it has, or may have; nothing depends on the answer."""
-    if has_special(t, value, "__len__"):
-        apply(t, len, [value])
-    elif has_special(t, value, "__length_hint__"):
-        found = t.realize(call_method(t, value, "__length_hint__", on_class=True))
-        if found.type is int and truth(t, apply(t, operator.lt, [found, Constant(0)])):
-            t.raise_exception(ValueError, "__length_hint__() should return >= 0")
-        if found.type not in (int, type(NotImplemented)):
-            raise GraphBreak("unknown_operation", f"a length of type {found.type.__name__}")
-
-
 @rule(list)
 def make_list(t, self=None):
-    return t.wrap_list([] if self is None else _taken(t, self))
+    return t.wrap_list([] if self is None else iterate(t, self, counted=True))
 
 
 @rule(tuple)
 def make_tuple(t, self=None):
     if isinstance(self, TupleVariable) and self.cls is tuple:
         return self
-    return t.new(TupleVariable([] if self is None else _taken(t, self)))
+    return t.new(TupleVariable([] if self is None else iterate(t, self, counted=True)))
 
 
 @rule(torch.Size)
 def make_size(t, self=None):
-    items = [t.realize(item) for item in ([] if self is None else iterate(t, self))]
+    items = [] if self is None else list(map(t.realize, iterate(t, self, counted=True)))
     for index, item in enumerate(items):
         if isinstance(item, TensorVariable | ObjectVariable):
             raise GraphBreak("tensor_value", f"a size from {item.describe()}")
@@ -564,7 +538,10 @@ def make_slice(t, *parts):
 
 @rule(slice.indices, SliceVariable)
 def slice_indices(t, self, size):
-    return t.wrap_result(t.constant(self).indices(t.constant(size)))
+    try:
+        return t.wrap_result(t.constant(self).indices(t.constant(size)))
+    except (TypeError, ValueError) as error:
+        raise Raised(t.exception(type(error), *error.args)) from None
 
 
 @rule(range)

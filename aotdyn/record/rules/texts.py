@@ -31,6 +31,7 @@ from ..variables import (
     TensorVariable,
     TextVariable,
     TupleVariable,
+    ValueObject,
     Variable,
     ViewVariable,
 )
@@ -411,11 +412,17 @@ class _Told:
         return float(self.like)
 
 
+# What C takes as it is, whatever its class says of it.
+_NUMBERS_OF = dict.fromkeys("diuxXoc", int) | dict.fromkeys("eEfFgG", float)
+
+
 def _percent_value(t, kind: str, value: Variable) -> Any:
     value = realized(t, value)
     if kind in "sra":
         told = realized(t, apply(t, {"s": str, "r": repr, "a": ascii}[kind], [value]))
         return _Told(told if isinstance(told, TextVariable) else Constant(t.constant(told)))
+    if isinstance(value, ValueObject) and value.contents.type is _NUMBERS_OF.get(kind):
+        return t.constant(value.contents)
     if isinstance(value, ObjectVariable):
         if kind in "xXoc" and has_special(t, value, "__index__"):
             return _whole(t, kind, operator.index, value)
