@@ -192,3 +192,17 @@ def test_recurrent_layers_can_be_packaged(agree):
     found = agree(fn, (nn.LSTM(3, 4), torch.ones(5, 2, 3)), breaks=0)
     assert not found.obstacles
     assert not [variant.obstacles for variant in found.variants if variant.obstacles]
+
+
+def strided(layer, x):
+    result, state = layer(x)
+    return result, result.stride(), state, state.stride()
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("kind", [nn.GRU, nn.RNN])
+def test_recurrent_layers_of_any_length(agree, kind, both):
+    """How many steps there are is a size like any other."""
+    layer = kind(3, 4, 2, batch_first=both, bidirectional=both)
+    calls = [(layer, torch.ones((2, n, 3) if both else (n, 2, 3))) for n in (3, 4, 6)]
+    agree(strided, *calls, breaks=0, variants=2)

@@ -47,7 +47,8 @@ def _few_steps(layer: Callable) -> Callable:
     def unrolled(input: torch.Tensor, hidden: Any, params: Sequence, *args: Any, **kwargs: Any):
         wanted = torch.is_grad_enabled() and any(t.requires_grad for t in (input, *params))
         most = MOST_WITH_GRADIENTS if wanted else MOST_STEPS
-        if input.size(0) > most:
+        steps = input.size(0)
+        if not isinstance(steps, int) or steps > most:
             raise Refused(f"of a recurrent layer {most} steps at most are unrolled")
         return layer(input, hidden, params, *args, **kwargs)
 
