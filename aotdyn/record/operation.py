@@ -405,6 +405,8 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
         methods = methods_of(operation)
         for arg in args:
             _look_inside(t, arg)
+        if operation is str.translate:
+            args = [t.deep(arg) for arg in args]
         values = [operand(arg, methods) for arg in args]
         named = {key: plain(arg) for key, arg in kwargs.items()}
     except NotConstant:

@@ -79,6 +79,7 @@ from .rules import (
     modules,
     patterns,
     proxies,
+    pure_functions,
     recurrent,
     sequence_objects,
     sequences,
@@ -117,9 +118,9 @@ RULE_MODULES = (
     exception_groups, exceptions, function_objects, functions, generics, gradients, hashing,
     higher_order, holders, hooks, identities, inspection, instance_dicts, iterators, late_texts,
     library, live_iterators, live_sets, locks, mapping_objects, mappings, messages, mirrors,
-    module_hooks, modules, patterns, proxies, rebuild, recurrent, sequence_objects, sequences,
-    simple_objects, state_contexts, steps, symbolic, tensors, tensors_of_arrays, texts, torch_state,
-    transforms, user_kernels, value_objects, waiting_generators,
+    module_hooks, modules, patterns, proxies, pure_functions, rebuild, recurrent, sequence_objects,
+    sequences, simple_objects, state_contexts, steps, symbolic, tensors, tensors_of_arrays, texts,
+    torch_state, transforms, user_kernels, value_objects, waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

@@ -203,6 +203,35 @@ def p_local_across_a_break(x):
     return x + LOCAL.depth, log
 
 
+@program()
+def p_contexts(x):
+    context = contextvars.copy_context()
+
+    def run(value):
+        SCALE.set(value)
+        UNSET.set(value + 1)
+        return SCALE.get()
+
+    found = context.run(run, 7), SCALE.get(), context[SCALE], UNSET in context, UNSET.get(None)
+    try:
+        context.run(lambda: (SCALE.set(8), 1 / 0))
+    except ZeroDivisionError:
+        found += (context.get(SCALE), context.copy()[SCALE], SCALE in contextvars.copy_context())
+    token = SCALE.set(3)
+    later = contextvars.copy_context()
+    SCALE.reset(token)
+    return x * later.run(SCALE.get), found, SCALE.get(), contextvars.Context().run(SCALE.get)
+
+
+@program(breaks=None)
+def p_contexts_around_a_break(x):
+    log = []
+    context, other = contextvars.copy_context(), contextvars.copy_context()
+    other.run(SCALE.set, 4)
+    note(log, context.get(SCALE))
+    return x * context.run(SCALE.get), log, other[SCALE], SCALE.get()
+
+
 test_agrees = program.test()
 
 

@@ -1,13 +1,19 @@
 """`re` on plain text, caches of `functools`, `heapq`, `bisect`, `os.path`, `logging`, and what
 `globals()` and `locals()` give."""
 
+import base64
 import bisect
+import fnmatch
 import functools
 import heapq
 import itertools
+import json
 import logging
 import os
 import re
+import shlex
+import struct
+import textwrap
 import warnings
 
 import torch
@@ -210,6 +216,16 @@ def p_partial_attributes(x):
     p = functools.partial(max, 1)
     p.tag = x
     return p.tag is x, getattr(p, "nope", 3), hasattr(p, "__wrapped__"), p(0)
+
+
+WORDS = {"a": [1, 2.5, None], "b": {"c": "é"}}
+
+
+@program()
+def p_pure_functions(x):
+    told = json.dumps(WORDS, indent=1), json.loads('{"a": [1, null, true]}'), shlex.split("a 'b c'")
+    packed = struct.unpack("<i", struct.pack("<i", x.shape[0])), base64.b64encode(b"ab")
+    return x, told, packed, textwrap.fill("a b c d", 3), fnmatch.fnmatch("a.py", "*.py")
 
 
 @program(breaks=1)

@@ -1,10 +1,13 @@
 """`contextvars`: reading, setting and resetting variables of the present context."""
 
 import contextvars
+import operator
 
 from ...package.reference import Import
 from ...package.source import Attribute, Called, ContextValue, Source
 from ..body import BodyWriter, rebuilds
+from ..invoke import CONSTRUCTORS
+from ..operation import call
 from ..signals import GraphBreak
 from ..variables import Constant, Variable
 from ..wrap import wraps
@@ -36,6 +39,27 @@ class ContextVariable(Variable):
 
     def describe(self) -> str:
         return f"ContextVar {self.live.name!r}"
+
+
+class ContextCopy(Variable):
+    """What `copy_context()` gave, or an empty `Context()`. held: id of a variable -> the variable,
+    and what it is set to there; any other is as it came in, or is not set where that is empty."""
+
+    __slots__ = ("held", "is_empty")
+
+    def __init__(self, held: dict[int, tuple["ContextVariable", Variable | None]], empty: bool):
+        super().__init__()
+        self.held = held
+        self.is_empty = empty
+
+    @property
+    def type(self) -> type:
+        return contextvars.Context
+
+    def content(self, variable: "ContextVariable") -> Variable | None:
+        if id(variable) in self.held:
+            return self.held[id(variable)][1]
+        return None if self.is_empty else variable.first
 
 
 class TokenVariable(Variable):
@@ -112,6 +136,88 @@ def reset(t, self, token):
     return NONE
 
 
+# -- contexts ------------------------------------------------------------
+
+
+def _variables(t) -> list[ContextVariable]:
+    """Those that came in and have been looked at."""
+    return [each for each in t.remembered() if isinstance(each, ContextVariable)]
+
+
+@rule(contextvars.copy_context)
+def copy_context(t):
+    return t.new(ContextCopy({id(v): (v, v.content) for v in _variables(t)}, False))
+
+
+def _make_context(t, cls, args, kwargs) -> Variable:
+    return t.new(ContextCopy({}, True))
+
+
+CONSTRUCTORS[contextvars.Context] = _make_context
+
+
+@rule(contextvars.Context.copy, ContextCopy)
+def copy_copy(t, self):
+    return t.new(ContextCopy(dict(self.held), self.is_empty))
+
+
+@rule(contextvars.Context.run, ContextCopy)
+def run(t, self, function, /, *args, **kwargs):
+    """What is set meanwhile is set in the context alone."""
+    outside = {id(v): (v.content, v.tokens) for v in _variables(t)}
+    for variable in _variables(t):
+        variable.content, variable.tokens = self.content(variable), []
+    t.effects.count += 1
+    try:
+        return call(t, function, list(args), kwargs)
+    finally:
+        for variable in _variables(t):
+            self.held[id(variable)] = variable, variable.content
+            before = outside.get(id(variable), (variable.first, []))
+            variable.content, variable.tokens = before
+
+
+def _value(t, self: ContextCopy, key: Variable) -> Variable | None:
+    key = t.realize(key)
+    if not isinstance(key, ContextVariable):
+        raise GraphBreak("unknown_operation", "a Context and what is no ContextVar")
+    found = self.content(key)
+    if not self.is_empty and found is key.first:
+        t.guard("UNSET" if found is None else "SET", key.source)
+    return found
+
+
+@rule(operator.contains, ContextCopy)
+def context_contains(t, self, key):
+    return Constant(_value(t, self, key) is not None)
+
+
+@rule(operator.getitem, ContextCopy)
+def context_getitem(t, self, key):
+    found = _value(t, self, key)
+    if found is None:
+        t.raise_exception(KeyError, key)
+    return found
+
+
+@rule(contextvars.Context.get, ContextCopy)
+def context_get(t, self, key, default=NONE):
+    found = _value(t, self, key)
+    return default if found is None else found
+
+
+@rebuilds(ContextCopy)
+def _rebuild_context(w: BodyWriter, v: ContextCopy) -> str:
+    """Only one in which nothing is other than in the present one before the effects."""
+    if v.is_empty and not v.held:
+        return w.bind("context", f"{w.ref(Import('contextvars', 'Context'))}()")
+    changed = any(content is not each.first for each, content in v.held.values())
+    # A token is made again by setting its variable.
+    if v.is_empty or changed or any(each.tokens for each in _variables(w.t)):
+        raise GraphBreak("reconstruct", "a Context in which variables were set", v.origin)
+    return w.bind("context", f"{w.ref(Import('contextvars', 'copy_context'))}()")
+
+
 @rule(getattr, ContextVariable)
 def variable_getattr(t, self, name, default=None):
     if t.constant(name) == "name":
@@ -137,6 +243,8 @@ def rebuild_token(w: BodyWriter, v: TokenVariable) -> str:
     if v.used:
         raise GraphBreak("reconstruct", "a used token of a context variable", v.origin)
     pending = [token for token in v.of.tokens if not token.used]
+    if v not in pending:
+        raise GraphBreak("reconstruct", "a token of another context", v.origin)
     for token in pending[: pending.index(v)]:
         w.value(token)
     return w.bind("token", f"{w.value(v.of)}.set({w.value(v.content)})")
