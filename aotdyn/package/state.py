@@ -77,7 +77,7 @@ def process_state_is(text: str) -> Iterator[None]:
         if text:
             _apply(json.loads(text))
             if not is_state(_without_inference(text), _without_inference(process_state())):
-                raise AotdynError(f"the recorded state of the process, {text}, is not known")
+                raise AotdynError(f"a recorded state of the process is unknown: {_missed(text)}")
         yield
     finally:
         _apply(json.loads(before))
@@ -94,6 +94,13 @@ def _without_inference(text: str) -> str:
     return json.dumps({**json.loads(text), "inference_mode": False}, sort_keys=True)
 
 
+def _missed(text: str) -> str:
+    """The parts of a state that this thread is not in."""
+    now = json.loads(process_state())
+    parts = json.loads(_without_inference(text)).items()
+    return ", ".join(f"{name}={value}" for name, value in parts if now.get(name) != value)
+
+
 def _apply(state: dict) -> None:
     autocast = state["autocast_state"]
     for kind, enabled, dtype in zip(AUTOCASTS, autocast["enabled"], autocast["dtype"]):
@@ -107,9 +114,28 @@ def _apply(state: dict) -> None:
         tell = torch._C._set_deterministic_algorithms
     tell(state["deterministic_algorithms"], warn_only=state["deterministic_algorithms_warn_only"])
     torch._C._set_grad_enabled(state["grad_mode"])
+    _apply_cublas(state)
     if _ATTENTION in state:
         for (_, write), value in zip(KERNELS, state[_ATTENTION], strict=True):
             write(value)
+
+
+def _apply_cublas(state: dict) -> None:
+    """How exact matrix products are on GPUs. Only what differs is told: torch takes offence where
+    the old and the new names of these settings are used together."""
+    now = json.loads(torch._C._dynamo.guards.GlobalStateGuard().__getstate__())
+    if state["allow_tf32"] != now["allow_tf32"]:
+        torch._C._set_cublas_allow_tf32(state["allow_tf32"])
+    for dtype in ("fp16", "bf16"):
+        wanted = state[f"allow_{dtype}_reduce"]
+        if wanted != now[f"allow_{dtype}_reduce"]:
+            write = getattr(torch._C, f"_set_cublas_allow_{dtype}_reduced_precision_reduction")
+            write(*_REDUCTIONS[wanted])
+
+
+# By the number of C++'s CuBLASReductionOption: whether sums may be of less precision, and whether
+# they may be split.
+_REDUCTIONS = {0: (True, True), 1: (False, True), 2: (False, False)}
 
 
 def _dtype(number: int) -> torch.dtype:
