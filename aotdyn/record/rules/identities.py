@@ -87,6 +87,8 @@ def _weak_reference(t, value: weakref.ref, source) -> Variable:
 @calls(WeakReference)
 def _dereference(t, self: WeakReference, args, kwargs) -> Variable:
     effects = t.effects
+    if self.live() is None or _is_in_use(t, self.live()):
+        return t.lazy(self.live(), Referent(self.source))
     if _has_let_go(t):
         # A part of the frame would hold what it was given.
         raise SkipFrame("lifetimes", "a weak reference, after a variable was set anew")
@@ -94,6 +96,18 @@ def _dereference(t, self: WeakReference, args, kwargs) -> Variable:
         # The object may be gone; that is seen when the changes are made.
         raise GraphBreak("unknown_call", "a weak reference, after objects were let go")
     return t.lazy(self.live(), Referent(self.source))
+
+
+def _is_in_use(t, value: Any) -> bool:
+    """Whether a variable of a frame holds an object, which keeps it alive whatever else is let
+    go."""
+    known, frame = t.remembered_as(value), t.frame
+    while known is not None and frame is not None:
+        held = (each.known if type(each) is Lazy else each for each in frame.locals.values())
+        if any(each is known for each in held):
+            return True
+        frame = frame.caller
+    return False
 
 
 def _has_let_go(t) -> bool:

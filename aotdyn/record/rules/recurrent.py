@@ -1,6 +1,7 @@
 """Recurrent layers on fakes: torch takes them apart step by step there, which says nothing of the
 result that the first step does not say, and would fix how many there are."""
 
+import functools
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from .table import rule
 def _of_first_step(operation: Any):
     """What gives the same facts as an operator: its result for the first step, as long as all."""
 
+    @functools.wraps(operation)
     def on_fakes(input: torch.Tensor, hidden: Any, params: Any, *options: Any, **named: Any):
         # Of a packed sequence another argument stands second; one step is all there is to do.
         whole = not isinstance(params, list | tuple) or input.dim() != 3
