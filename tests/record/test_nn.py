@@ -207,3 +207,13 @@ def test_recurrent_layers_of_any_length(agree, kind, both):
     layer = kind(3, 4, 2, batch_first=both, bidirectional=both)
     calls = [(layer, torch.ones((2, n, 3) if both else (n, 2, 3))) for n in (3, 4, 6)]
     agree(strided, *calls, breaks=0, variants=2)
+
+
+def unpacked(packed):
+    data, sizes, *_ = packed
+    return data * 2, sizes, packed.data + 1, packed.sorted_indices, packed.to(torch.float64)
+
+
+def test_packed_sequences(agree):
+    rows = [torch.arange(n * 2.0).reshape(n, 2) for n in (3, 2)]
+    agree(unpacked, (nn.utils.rnn.pack_sequence(rows),), breaks=0)

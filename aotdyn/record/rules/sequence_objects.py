@@ -5,7 +5,6 @@ from typing import Any
 
 from ..body import BodyWriter, rebuilds, set_attributes
 from ..iteration import iterate
-from ..members import is_from
 from ..operation import apply
 from ..signals import GraphBreak
 from ..special_methods import BINARY_METHODS, COMPARISONS, INPLACE_METHODS, UNARY_METHODS
@@ -126,7 +125,7 @@ def list_init(t, self, items=None):
 
 def _is_sequence_object(value: Any) -> bool:
     cls = type(value)
-    if not issubclass(cls, list | tuple) or is_from(cls, "torch"):
+    if not issubclass(cls, list | tuple):
         return False
     if any(hasattr(getattr(cls, name, None), "__code__") for name in _READS):
         return False
