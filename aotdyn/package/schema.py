@@ -28,6 +28,7 @@ from .source import (
     Item,
     Listed,
     Local,
+    Ordered,
     Over,
     OwnDict,
     Referent,
@@ -78,6 +79,7 @@ RECORDS: dict[str, type] = {
     "bare": Bare,
     "ahead": Ahead,
     "listed": Listed,
+    "ordered": Ordered,
     "over": Over,
     # guards
     "guard": Guard,

@@ -239,6 +239,14 @@ class Listed(Derived):
 
 
 @node
+class Ordered(Derived):
+    """The members of a set as a tuple, in an order that depends on nothing but what they hold."""
+
+    def step(self, base: str, name: Namer) -> str:
+        return f"{name(Runtime('in_order'))}({base})"
+
+
+@node
 class Over(Derived):
     """What an iterator of C over a sequence or a table runs over."""
 

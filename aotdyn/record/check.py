@@ -15,6 +15,7 @@ from ..package.source import (
     Item,
     Listed,
     Local,
+    Ordered,
     Over,
     OwnDict,
     Referent,
@@ -30,7 +31,7 @@ from .unchanged import Unchanged, above, own_dict_of, unchanged
 # Paths that are bound to a name when several guards share them.
 _NAMED = (
     Attribute | Item | OwnDict | Contents | ValueAt | Called | Referent | TypeOf | Ahead | Over
-    | FromArray | WaitsAt | Listed
+    | FromArray | WaitsAt | Listed | Ordered
 )  # fmt: skip
 
 _DICT = Import("builtins", "dict")

@@ -51,6 +51,9 @@ def inline(
     code = function.code
     if code.co_flags & (_COROUTINE | _ASYNC_GENERATOR | _ITERABLE_COROUTINE):
         raise GraphBreak("generator", code.co_name)
+    watch = WATCHED.get(id(function.globals))
+    if watch is not None:
+        watch(t)
     if len(args) == 1 and is_dispatch(t, function):
         return dispatch(t, function, args[0])
     if len(args) == 1 and is_recursive_repr(function):
@@ -65,6 +68,10 @@ def inline(
         t.generators.append((generator, t.frame is t.root))
         return generator
     return run_inlined(t, frame).value
+
+
+# id of the globals of a module -> what must be asked before one of its functions is inlined.
+WATCHED: dict[int, Any] = {}
 
 
 def _refuse_depth(t, code: CodeType) -> NoReturn:

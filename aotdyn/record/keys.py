@@ -53,6 +53,9 @@ def key_of(t, value: Variable) -> Any:
         return value.live if value.live is not None else value
     if isinstance(value, TensorVariable):
         return value
+    special = SPECIAL_KEYS.get(type(value))
+    if special is not None:
+        return special(t, value)
     if hasattr(value, "key"):
         # The result of id() or hash().
         t.numbers_as_keys.unknown(value)
@@ -102,6 +105,10 @@ def _hashes_by_value(t, value: ValueObject) -> bool:
     return all(
         lookup(t, value.cls, name)[0] is vars(base).get(name) for name in ("__hash__", "__eq__")
     )
+
+
+# kind of variable -> what makes a key of one: (t, variable) -> key.
+SPECIAL_KEYS: dict[type, Callable] = {}
 
 
 def is_hashed_by_program(key: Any) -> bool:

@@ -121,8 +121,11 @@ def _items_by_objects(t, variable: DictVariable, keys: list) -> dict:
 _MOST_OBJECTS = 1000
 
 
-def wrapped_keys(t, source: Source, table: Any, keys: list) -> list[tuple[Any, Variable]]:
-    """What stands for each key of a dict, or member of a set, and its variable; guarded.
+def wrapped_keys(
+    t, source: Source, table: Any, keys: list, listed: Source | None = None
+) -> list[tuple[Any, Variable]]:
+    """What stands for each key of a dict, or member of a set, and its variable; guarded. listed:
+    the tuple of them, if that is another than in the order of the table.
 
     Raises GraphBreak where a table does not find its own keys any more: their hashes have changed.
     """
@@ -130,7 +133,7 @@ def wrapped_keys(t, source: Source, table: Any, keys: list) -> list[tuple[Any, V
         raise GraphBreak("long_trace", f"{len(keys)} keys that have no name in other processes")
     found: dict = {}
     for index, key in enumerate(keys):
-        held = t.realize(t.lazy(key, Item(Listed(source), index)))
+        held = t.realize(t.lazy(key, Item(listed or Listed(source), index)))
         token = key_of(t, held)
         if token in found:
             raise GraphBreak("hash", "keys that have become equal")

@@ -78,9 +78,10 @@ def changed_again(w, v: SetVariable, name: str, changes: Iterable[tuple]) -> lis
     """The lines that do changes again to the set under a name. What was added and is not there any
     more need not be a plain value: it is left out."""
     lines = []
+    known = {**since_replaced(v)[0], **v.items}
     for kind, members, *of in changes:
         held = [(token, item) for token, item in members.items()
-                if token in v.items or table_of([token], set) is not None]  # fmt: skip
+                if token in known or table_of([token], set) is not None]  # fmt: skip
         values = "".join(f"{w.value(item)}, " for _, item in held)
         if not held:
             continue

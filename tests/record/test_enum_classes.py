@@ -75,7 +75,7 @@ def _an_enum_of_the_frame(x):
 
 @program()
 def _numbers_texts_and_flags(x):
-    k = x.shape[0]
+    k = x.dim()
 
     class N(enum.IntEnum):
         A = k

@@ -73,7 +73,7 @@ ORDERED = collections.OrderedDict([(K(1), 1), (H(2), 2)])
 DEFAULTS = collections.defaultdict(list, {H(1): [1]})
 COUNTS = collections.Counter({H(1): 3, H(2): 1})
 KS, ES, TS, CLASSES, HS = {K(1), K(5)}, {E.A, E.B}, {(1, 2), (3, 4)}, {int, str}, frozenset({H(1)})
-OBJECTS = {PLAIN, ONE, Pair(1, "x")}
+OBJECTS, PAIRS = {PLAIN}, {Pair(1, "x"), (Pair(2, "y"), K(1))}
 PARAMETERS = [torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(3))]
 STATE = {p: {"step": i} for i, p in enumerate(PARAMETERS)}
 MODULES = {torch.nn.Linear(2, 2): "linear", torch.nn.ReLU(): "relu"}
@@ -125,11 +125,28 @@ def _tables_that_came_in_change(x):
     return x * count, size, last, sizes, [k.n for k in DH], len(KS)
 
 
+@program(breaks=None)
+def _members_go(x):
+    KS.clear()
+    KS.update({K(1), K(5), K(7)})
+    CLASSES.add(int)
+    CLASSES.add(float)
+    log = []
+    note(log, (len(KS), len(CLASSES)))
+    KS.discard(K(7))
+    CLASSES.discard(float)
+    ES.symmetric_difference_update({E.A, 3})
+    note(log, (len(KS), K(7) in KS, float in CLASSES, E.A in ES))
+    ES.difference_update([3])
+    ES.add(E.A)
+    return x, log, len(ES)
+
+
 @program()
 def _sets_of_objects(x):
     found = [K(5) in KS, K(6) in KS, E.A in ES, len(ES), (1, 2) in TS, (1, 3) in TS, int in CLASSES,
-             float in CLASSES, H(1) in HS, H(3) in HS, (1, "x") in OBJECTS, PLAIN in OBJECTS,
-             Plain() in OBJECTS, ONE in OBJECTS]  # fmt: skip
+             float in CLASSES, H(1) in HS, H(3) in HS, (1, "x") in PAIRS, PLAIN in OBJECTS,
+             Plain() in OBJECTS, ((2, "y"), K(1)) in PAIRS, (2, "y") in PAIRS]  # fmt: skip
     a, b = K(1), K(1)
     both = {a, b}
     new = len(KS | {K(9)}), [k.a for k in KS & {K(5)}], KS <= {K(1), K(5)}, KS == {K(5), K(1)}

@@ -224,7 +224,7 @@ WORDS = {"a": [1, 2.5, None], "b": {"c": "é"}}
 @program()
 def p_pure_functions(x):
     told = json.dumps(WORDS, indent=1), json.loads('{"a": [1, null, true]}'), shlex.split("a 'b c'")
-    packed = struct.unpack("<i", struct.pack("<i", x.shape[0])), base64.b64encode(b"ab")
+    packed = struct.unpack("<i", struct.pack("<i", x.dim())), base64.b64encode(b"ab")
     return x, told, packed, textwrap.fill("a b c d", 3), fnmatch.fnmatch("a.py", "*.py")
 
 

@@ -33,7 +33,7 @@ def _bytes_that_change(x):
     pieces = [b[1:3], b.find(b"z"), b.upper(), b"x" + b, b == b"A", [v for v in b], list(b)]
     it = iter(b)
     next(it)
-    other = bytearray(x.shape[0]), bytearray([1, 2]), copy.copy(b), b.hex(), f"{b}", not bytearray()
+    other = bytearray(x.dim()), bytearray([1, 2]), copy.copy(b), b.hex(), f"{b}", not bytearray()
     return x * len(b), b, b is c, pieces, errors, list(it), other, int.from_bytes(b[:2], "big")
 
 
@@ -54,7 +54,7 @@ def _views_and_arrays(x):
 def _files_in_memory(x):
     text, data = io.StringIO(), io.BytesIO()
     text.write("hello")
-    text.write(f" {x.shape[0]}")
+    text.write(f" {x.dim()}")
     with io.StringIO("a\nb\n") as lines:
         read = [line.strip() for line in lines]
     data.write(b"123")
@@ -68,7 +68,7 @@ def _generators_with_a_seed(x):
     drawn = [r.random(), r.randint(1, 6), r.choice([x, x])[0], r.uniform(0, 1), r.gauss(0, 1)]
     items = [1, 2, x, 4]
     r.shuffle(items)
-    state = random.Random("text").getstate()[0], random.Random(x.shape[0]).random()
+    state = random.Random("text").getstate()[0], random.Random(x.dim()).random()
     return x * drawn[0], drawn, items, r.sample(range(10), 3), state, r.random()
 
 

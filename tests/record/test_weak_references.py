@@ -238,3 +238,76 @@ def w_gone_as_garbage(x):
 )  # fmt: skip
 def test_what_is_made_is_gone_when_it_is_let_go(agree, function):
     agree(function, (torch.ones(3),))
+
+
+# -- tables of what is referred to weakly ------------------------------------------------------
+
+
+class Tables:
+    def __init__(self):
+        self.parts = [Part(1), Part(2), Equal(3)]
+        self.values = weakref.WeakValueDictionary(enumerate(self.parts))
+        self.keys = weakref.WeakKeyDictionary({part: part.value for part in self.parts})
+        self.members = weakref.WeakSet(self.parts)
+
+    def __deepcopy__(self, memo):
+        return Tables()
+
+    def __eq__(self, other):
+        return [part.value for part in self.parts] == [part.value for part in other.parts]
+
+
+def t_read(tables):
+    first = tables.parts[0]
+    values = tables.values[0] is first, len(tables.values), 7 in tables.values, tables.values.get(9)
+    keys = tables.keys[first], tables.keys[Equal(3)], Part() in tables.keys, len(tables.keys)
+    return values, keys, [*tables.values], sorted(each.value for each in tables.keys)
+
+
+def t_members(tables):
+    members = tables.parts[0] in tables.members, Part() in tables.members
+    return members, len(tables.members), sorted(tables.keys[each] for each in tables.members)
+
+
+def t_gone(tables):
+    counts = [len(tables.keys)]
+    tables.parts.pop(0)
+    counts += [len(tables.keys), len(tables.values), len(tables.members)]
+    first = tables.parts[0]
+    tables.parts.remove(first)
+    counts += [len(tables.keys), first in tables.keys, len(tables.members)]
+    first = None
+    return counts, len(tables.keys), [each.value for each in tables.members]
+
+
+def t_changed(tables):
+    new = Part(5)
+    tables.keys[new] = 9
+    tables.members.add(new)
+    del tables.keys[tables.parts[0]]
+    tables.members.discard(tables.parts[1])
+    return tables.keys[new], len(tables.keys), len(tables.members), new in tables.members
+
+
+def t_broken_in_a_loop(tables):
+    found = []
+    for each in tables.members:
+        gc.isenabled()
+        found.append(each.value)
+    for each, value in tables.keys.items():
+        gc.isenabled()
+        found.append((each.value, value))
+    return sorted(map(str, found)), len(tables.members._iterating), len(tables.keys._iterating)
+
+
+@pytest.mark.parametrize(
+    ("function", "breaks"), [(t_read, 0), (t_members, None), (t_gone, None), (t_changed, None),
+                             (t_broken_in_a_loop, None)],
+)  # fmt: skip
+def test_tables_of_weak_references(agree, function, breaks):
+    # The order of a set of such is another one each time.
+    def program(tables, x):
+        return function(tables), x * 2
+
+    agree(program, (Tables(), torch.ones(3)), (Tables(), torch.ones(3)), breaks=breaks,
+          package=function is t_gone)  # fmt: skip

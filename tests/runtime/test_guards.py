@@ -4,7 +4,6 @@ which a failure is explained."""
 import abc
 import collections
 import enum
-import io
 import math
 import types
 from collections import OrderedDict
@@ -37,6 +36,7 @@ from aotdyn.package.source import (
     Item,
     Listed,
     Local,
+    Ordered,
     Over,
     OwnDict,
     Referent,
@@ -76,6 +76,13 @@ def changed(table):
     iterator = iter(table)
     table["new"] = 1
     return iterator
+
+
+class Ending:
+    """Whose end the program sees."""
+
+    def __del__(self):
+        pass
 
 
 class Moody:
@@ -252,7 +259,7 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("EQUALS", V, np.float32(0.5)), [np.float32(0.5)], [0.5, np.float64(0.5), np.float32(1)]),
     (Guard("EQUALS", V, np.float64("nan")), [np.float64("nan")], [math.nan, -np.float64("nan")]),
     (Guard("NO_END", V), [None, [], X, len],
-     [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), io.BytesIO()]),
+     [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), Ending()]),
     (Guard("EMPTY_CELL", V), [cell()], [cell(None), cell(1)]),
     (Guard("SAME", V, W), [(X, X), (None, None)], [(X, X + 0), ([], [])]),
     (Guard("DISTINCT", V, W), [(X, X + 0), ([], [])], [(X, X)]),
@@ -320,6 +327,7 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("EQUALS", ValueAt(V, 1), 5), [{"a": 1, "b": 5}], [{"b": 5, "a": 1}, {"b": 5}]),
     (Guard("EQUALS", Item(Listed(V), 1), "b"), [{"a": 1, "b": 5}], [{"b": 5, "a": 1}, {"b"}, 1]),
     (Guard("EQUALS", Item(Listed(V, True), 0), 1), [{"a": 1}], [{"a": 2}, {}, {1}]),
+    (Guard("EQUALS", Item(Ordered(V), 1), "b"), [{"b", "a"}, {"c", "b", "a"}], [{"b"}, {"a", "c"}]),
     (Guard("FOUND", V), [{"a": 1}, {1, 2}, {}], [{float("nan"): 1, Moody(): 2}]),
     (Guard("MEMBERS", V, (1, (1, 2), builtin("int"))), [{int, 1, (1, 2)}],
      [{int, 1}, {int, True, (1, 2)}, {int, 1, (1.0, 2)}, {str, 1, (1, 2)}, set()]),

@@ -1,5 +1,6 @@
 """`id()` and weak references."""
 
+import _weakrefset
 import operator
 import weakref
 from typing import Any
@@ -8,7 +9,8 @@ from ...package.reference import Import
 from ...package.source import Local, Referent
 from ..attributes import has_own_dict, own_dict_of
 from ..body import BodyWriter, rebuilds
-from ..invoke import CONSTRUCTORS
+from ..invoke import CONSTRUCTORS, WATCHED
+from ..keys import SPECIAL_KEYS, key_of
 from ..signals import GraphBreak, SkipFrame
 from ..variables import (
     Constant,
@@ -17,6 +19,7 @@ from ..variables import (
     Lazy,
     MadeReference,
     ObjectVariable,
+    SetVariable,
     TensorVariable,
     Variable,
 )
@@ -73,12 +76,13 @@ class WeakReference(Variable):
 
     @property
     def type(self) -> type:
-        return weakref.ref
+        return type(self.live)
 
 
-@wraps(weakref.ref)
+@wraps(weakref.ref, weakref.KeyedRef)
 def _weak_reference(t, value: weakref.ref, source) -> Variable:
-    t.guard("TYPE", source, Import("weakref", "ref"))
+    """One of a `WeakValueDictionary` is of a class of its own."""
+    t.guard("TYPE", source, Import("weakref", type(value).__name__.replace("ReferenceType", "ref")))
     variable = WeakReference(value, source)
     t.remember(value, variable)
     return variable
@@ -86,16 +90,24 @@ def _weak_reference(t, value: weakref.ref, source) -> Variable:
 
 @calls(WeakReference)
 def _dereference(t, self: WeakReference, args, kwargs) -> Variable:
+    if self.live() is not None and not _is_in_use(t, self.live()):
+        _require_held(t)
+    return t.lazy(self.live(), Referent(self.source))
+
+
+def _require_held(t) -> None:
+    """Raises GraphBreak, or SkipFrame, where objects that the frame has let go of may be gone by
+    now, of which weak references and tables of them tell."""
     effects = t.effects
-    if self.live() is None or _is_in_use(t, self.live()):
-        return t.lazy(self.live(), Referent(self.source))
     if _has_let_go(t):
         # A part of the frame would hold what it was given.
         raise SkipFrame("lifetimes", "a weak reference, after a variable was set anew")
     if effects.globals or effects.members or any(map(_lets_go, effects.changed.values())):
         # The object may be gone; that is seen when the changes are made.
         raise GraphBreak("unknown_call", "a weak reference, after objects were let go")
-    return t.lazy(self.live(), Referent(self.source))
+
+
+WATCHED.update({id(vars(module)): _require_held for module in (weakref, _weakrefset)})
 
 
 def _is_in_use(t, value: Any) -> bool:
@@ -131,6 +143,9 @@ def _lets_go(variable: Variable) -> bool:
         kinds = {change[0] for change in variable.changes}
         replaced = any(_is_held(variable.live.get(change[1])) for change in variable.changes)
         return "clear" in kinds or replaced
+    if isinstance(variable, SetVariable):
+        members = [change[1].values() for change in variable.changes if change[0] != "add"]
+        return any(member.source is not None for each in members for member in each)
     if type(variable) is ObjectVariable and has_own_dict(variable.cls):
         own = own_dict_of(variable)
         return any(
@@ -171,10 +186,22 @@ def _dereference_made(t, self: MadeReference, args, kwargs) -> Variable:
     raise GraphBreak("unknown_call", "a weak reference that the frame has made", self.origin)
 
 
+def _as_key(t, value: Variable) -> Any:
+    """A weak reference has the hash of what it refers to, and equals another one to an equal."""
+    of = t.realize(value.of if isinstance(value, MadeReference) else _dereference(t, value, [], {}))
+    if isinstance(of, Constant):
+        # What is gone has no hash any more.
+        raise GraphBreak("hash", value.describe())
+    return weakref.ref, key_of(t, of)
+
+
+SPECIAL_KEYS.update({WeakReference: _as_key, MadeReference: _as_key})
+
+
 @rule(operator.is_, MadeReference, WeakReference)
 def is_weak_reference(t, self, other):
     other = t.realize(other)
-    if other is self or other.type is not weakref.ref:
+    if other is self or not issubclass(other.type, weakref.ref):
         return Constant(other is self)
     raise GraphBreak("unknown_operation", "the identity of weak references")
 

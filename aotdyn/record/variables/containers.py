@@ -186,6 +186,14 @@ def is_steady(token: Any, kinds: frozenset = _STEADY) -> bool:
     return kind in kinds and token == token
 
 
+def is_of_contents(token: Any) -> bool:
+    """Whether the hash of what stands for a key depends on what it holds alone, not on where it is
+    in memory."""
+    if type(token) in (tuple, frozenset):
+        return all(map(is_of_contents, token))
+    return token.exact if isinstance(token, HashedToken) else not isinstance(token, Variable)
+
+
 def table_of(tokens: Iterable, cls: type) -> Any:
     """A set with these members, put into it one after the other, for its order; None where that of
     some depends on where they are in memory."""
