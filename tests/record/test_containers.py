@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import aotdyn
-from tests.record.programs import Programs, note
+from tests.record.programs import Programs, note, outcome_of
 
 program = Programs()
 
@@ -1057,6 +1057,16 @@ def test_a_set_that_came_in_keeps_its_history(change):
     traced = aotdyn.compile(change, backend="eager")
     expected, found = ({*range(0, 60, 3), 1, 2, 64, 128} for _ in range(2))
     assert in_order(traced, found) == in_order(change, expected)
+
+
+@program()
+def p_sets_look_for_sets(x):
+    nested, plain = {frozenset({1}), 2}, {1, 2, 3}
+    told = [outcome_of(lambda: plain.intersection_update([1], 5)), {1} in nested, {3} in nested,
+            nested.discard({3}), outcome_of(lambda: nested.remove({3})), nested.remove({1}),
+            outcome_of(lambda: plain.symmetric_difference()),
+            outcome_of(lambda: plain.symmetric_difference_update([1], [2]))]  # fmt: skip
+    return x, told, nested, plain
 
 
 test_agrees = program.test()

@@ -54,6 +54,52 @@ def first(made):
     return list(islice(made, 3)) if hasattr(made, "__next__") else type(made)
 
 
+# Made before a break, advanced after it: objects are asked for their iterators once.
+KEPT = """
+islice(v, 3) | cycle(v) | accumulate(v) | takewhile(len, v) | dropwhile(bool, v) | starmap(max, v)
+filterfalse(bool, v) | compress(v, v) | compress([1], selectors=v) | pairwise(v) | groupby(v)
+zip_longest([1], v, fillvalue=3) | chain(v) | chain.from_iterable([v]) | chain.from_iterable(v)
+"""
+
+
+class Renewed:
+    """Tells that it is asked for an iterator, of what it holds then. itself: gives itself."""
+
+    def __init__(self, items, itself):
+        self.items, self.itself, self.asked = items, itself, 0
+
+    def __iter__(self):
+        self.asked += 1
+        return self if self.itself else iter(self.items)
+
+    def __next__(self):
+        if not self.items:
+            raise StopIteration
+        return self.items.pop()
+
+
+@pytest.mark.parametrize("kind", ["list", "dict", "object", "itself"])
+def test_kept_over_a_break(agree, kind):
+    calls = "".join(f"kept(lambda v: {each}, kind), "
+                    for each in KEPT.strip().replace("\n", "|").split("|"))  # fmt: skip
+    scope = dict(globals())
+    exec(f"def program(x, kind):\n    return x, ({calls})", scope)
+    agree(scope["program"], (torch.ones(2), kind), package=False, breaks=None)
+
+
+def kept(make, kind):
+    items = {(1, 2): 1, (3,): 2} if kind == "dict" else [(1, 2), (3,)]
+    given = items if kind in ("list", "dict") else Renewed(items, kind == "itself")
+    made = make(given)
+    items.setdefault((4,)) if kind == "dict" else items.append((4,))
+    if kind == "object":
+        given.items = [(5,), (6,)]
+    note([], "break")
+    told = []
+    failed = outcome_of(lambda: told.extend(str(each)[:9] for each in islice(made, 4)))
+    return told, failed, getattr(given, "asked", 0)
+
+
 class Told:
     """Says that it is asked how many items it has. length: what it answers."""
 

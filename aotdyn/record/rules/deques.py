@@ -10,12 +10,12 @@ from ..body import BodyWriter, rebuilds
 from ..iteration import chunks, iterate
 from ..operation import apply
 from ..signals import GraphBreak
-from ..variables import Constant, SequenceIterator, Variable
+from ..variables import Constant, SequenceIterator, SliceVariable, Variable
 from ..variables.sequences import DequeVariable, LiveDequeVariable
 from ..wrap import wraps
 from ..write_back import EFFECTS
 from .builtin_attributes import builtin_getattr
-from .sequences import find_item
+from .sequences import find_item, position_of
 from .table import advances, rule
 
 NONE = Constant(None)
@@ -148,7 +148,7 @@ def mul(t, self, count):
 
 @rule((operator.imul, deque.__imul__), DequeVariable)
 def imul(t, self, count):
-    times, size = t.constant(count), len(self.items)
+    times, size = t.constant(apply(t, operator.index, [count])), len(self.items)
     if self.maxlen is not None and size > 1 and times * size > self.maxlen:
         # Not more often than fills it.
         times = -(-self.maxlen // size)
@@ -244,7 +244,7 @@ def _refuse_mutated(t) -> NoReturn:
 
 @rule(deque.index, DequeVariable)
 def index(t, self, item, *bounds):
-    position = _search(t, self, item, *map(t.constant, bounds))
+    position = _search(t, self, item, *(position_of(t, bound) for bound in bounds))
     if position is None:
         raise GraphBreak("exception", "an item that is not in the deque")
     return Constant(position)
@@ -264,9 +264,10 @@ def get(t, self, name, default=None):
 
 @rule((operator.getitem, deque.__getitem__), DequeVariable)
 def getitem(t, self, key):
-    position = t.constant(key)
-    if not isinstance(position, int):
+    key = t.realize(key)
+    if isinstance(key, SliceVariable):
         t.raise_exception(TypeError, "sequence index must be integer, not 'slice'")
+    position = t.constant(apply(t, operator.index, [key]))
     if not -len(self.items) <= position < len(self.items):
         t.raise_exception(IndexError, "deque index out of range")
     return self.items[position]
@@ -276,7 +277,7 @@ def getitem(t, self, key):
 def setitem(t, self, key, value):
     getitem(t, self, key)
     items = list(self.items)
-    items[t.constant(key)] = value
+    items[t.constant(apply(t, operator.index, [key]))] = value
     t.effects.set_items(self, items)
     return NONE
 
@@ -285,7 +286,7 @@ def setitem(t, self, key, value):
 def delitem(t, self, key):
     getitem(t, self, key)
     items = list(self.items)
-    del items[t.constant(key)]
+    del items[t.constant(apply(t, operator.index, [key]))]
     return _set(t, self, items)
 
 

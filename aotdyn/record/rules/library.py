@@ -108,15 +108,16 @@ def partial_setattr(t, self, name, value):
 @rebuilds(PartialVariable)
 def rebuild_partial(w: BodyWriter, v: PartialVariable) -> str:
     parts = [w.value(v.function), *map(w.value, v.args)]
-    made = w.bind("partial", f"{w.ref(Import('functools', 'partial'))}({_call(w, parts, v)})")
+    maker = w.ref(Import("functools", "partial"))
+    made = w.bind("partial", f"{maker}({_call(w, parts, v.kwargs)})")
     w.known(v, made)
     for name, value in v.attributes.items():
         w.lines.append(f"setattr({made}, {name!r}, {w.value(value)})")
     return made
 
 
-def _call(w: BodyWriter, args: list[str], v) -> str:
-    named = ", ".join(f"{name!r}: {w.value(value)}" for name, value in v.kwargs.items())
+def _call(w: BodyWriter, args: list[str], kwargs: dict[str, Variable]) -> str:
+    named = ", ".join(f"{name!r}: {w.value(value)}" for name, value in kwargs.items())
     return ", ".join([*args, *([f"**{{{named}}}"] if named else [])])
 
 
@@ -151,7 +152,7 @@ def call_built(t, self, args, kwargs):
 @rebuilds(BuiltVariable)
 def rebuild_built(w: BodyWriter, v: BuiltVariable) -> str:
     maker = w.ref(w.t.references.to(v.maker))
-    return w.bind(v.maker.__name__, f"{maker}({_call(w, list(map(w.value, v.args)), v)})")
+    return w.bind(v.maker.__name__, f"{maker}({_call(w, list(map(w.value, v.args)), v.kwargs)})")
 
 
 # -- iterators ------------------------------------------------------------
@@ -346,7 +347,41 @@ def rebuild_iterator(w: BodyWriter, v: LibraryIterator) -> str:
         raise GraphBreak("reconstruct", f"a {v.cls.__name__} that has started", v.origin)
     name, dot, method = v.maker.partition(".")
     maker = f"{w.ref(Import('itertools', name))}{dot}{method}"
-    return w.bind("iterator", f"{maker}({_call(w, list(map(w.value, v.args)), v)})")
+    args = [w.value(_as_iterated(w, v, place, arg)) for place, arg in enumerate(v.args)]
+    named = {name: _as_iterated(w, v, name, arg) for name, arg in v.kwargs.items()}
+    return w.bind("iterator", f"{maker}({_call(w, args, named)})")
+
+
+# Which arguments are made into iterators at once, and the names that a polyfill has for these.
+_ITERATED: dict[type, dict[int | str, str]] = {
+    itertools.islice: {0: "iterator"}, itertools.cycle: {0: "iterator"},
+    itertools.accumulate: {0: "iterator", "iterable": "iterator"},
+    itertools.takewhile: {1: "iterator"}, itertools.dropwhile: {1: "iterator"},
+    itertools.filterfalse: {1: "iterator"}, itertools.starmap: {1: "iterator"},
+    itertools.compress: {0: "data", 1: "selectors", "data": "data", "selectors": "selectors"},
+    itertools.pairwise: {0: "iterator"}, itertools.groupby: {0: "iterator", "iterable": "iterator"},
+}  # fmt: skip
+
+
+def _as_iterated(w: BodyWriter, v: LibraryIterator, place: int | str, arg: Variable) -> Variable:
+    """An argument of an iterator, or the iterator that was made of it: to ask an object for one
+    again would run code of the program again, and what it goes through may have changed since."""
+    arg = w.t.realize(arg)
+    iterator = None
+    if v.maker == "chain.from_iterable":
+        iterator = v.inner.frame.locals["iterables"]
+    elif v.cls is itertools.zip_longest and isinstance(place, int):
+        iterator = v.inner.frame.locals["iterators"].items[place]
+    elif place in _ITERATED.get(v.cls, ()):
+        local = _ITERATED[v.cls][place]
+        known = isinstance(v.inner, GeneratorVariable)
+        iterator = v.inner.frame.locals[local] if known else v.inner.attributes[local]
+    if iterator is None:
+        return arg
+    iterator = w.t.realize(iterator)
+    if isinstance(iterator, ObjectVariable):
+        raise GraphBreak("reconstruct", f"a {v.cls.__name__} over an object", v.origin)
+    return iterator
 
 
 def by_index(t, value: ObjectVariable) -> Variable:

@@ -5,6 +5,7 @@ import collections
 import functools
 import operator
 from collections.abc import Callable
+from types import NoneType
 
 from ..invoke import allocate
 from ..iteration import iterate
@@ -142,6 +143,9 @@ def update_ordered(t, self, other=None, /, **kwargs):
 
 @rule(collections.defaultdict.__init__, MappingObject)
 def init_default(t, self, factory=NONE, /, *others, **kwargs):
+    made_by = t.realize(factory).type
+    if made_by is not NoneType and static_lookup(made_by, "__call__")[1] is None:
+        t.raise_exception(TypeError, "first argument must be callable or None")
     t.effects.set_attribute(self, "default_factory", t.realize(factory))
     return apply(t, dict.update, [self.contents, *others], kwargs)
 
@@ -162,6 +166,8 @@ def popitem(t, self, last=None):
         raise GraphBreak("subclass", f"{self.cls.__qualname__}.popitem")
     contents = self.contents
     if not issubclass(self.cls, collections.OrderedDict):
+        if last is not None:
+            t.raise_exception(TypeError, "dict.popitem() takes no arguments (1 given)")
         return apply(t, dict.popitem, [contents])
     t.complete(contents)
     if not contents.items:

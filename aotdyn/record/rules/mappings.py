@@ -367,7 +367,15 @@ def set_contains(t, self, item):
     item = t.realize(item)
     if isinstance(item, Symbolic) and _may_be_compared(self):
         return Constant(_is_one_of(t, item, self.items))
-    return Constant(key_of(t, item) in self.items)
+    return Constant(_member_of(t, item) in self.items)
+
+
+def _member_of(t, item: Variable):
+    """The token that a set looks for; for a set it looks for a frozen one that equals it."""
+    item = t.realize(item)
+    if isinstance(item, SetVariable) and not issubclass(item.type, frozenset):
+        item = SetVariable(item.items, cls=frozenset)
+    return key_of(t, item)
 
 
 # With so many members of a set a symbolic number is compared; among more it is fixed.
@@ -396,7 +404,7 @@ def add(t, self, item):
 
 @rule(set.discard, SetVariable)
 def discard(t, self, item):
-    token = key_of(t, item)
+    token = _member_of(t, item)
     if token in self.items:
         t.effects.change_members(self, ("discard", {token: self.items[token]}))
     return NONE
@@ -404,7 +412,7 @@ def discard(t, self, item):
 
 @rule(set.remove, SetVariable)
 def remove(t, self, item):
-    if key_of(t, item) not in self.items:
+    if _member_of(t, item) not in self.items:
         t.raise_exception(KeyError, t.realize(item))
     return discard(t, self, item)
 
@@ -467,6 +475,8 @@ def _tokens(t, other: Variable) -> dict:
 def _algebra(methods: tuple, operation, combine) -> None:
     @rule(methods, SetVariable)
     def method(t, self, *others):
+        if set.symmetric_difference in methods:
+            _require_one(t, self, "symmetric_difference", others)
         items, table = dict(self.items), known_table(self)
         changes = []
         for other in map(t.realize, others):
@@ -494,6 +504,12 @@ def _algebra(methods: tuple, operation, combine) -> None:
                                  table))  # fmt: skip
         united = set.union in methods and not views
         return _united(made, left, [filling(other, right)]) if united else made
+
+
+def _require_one(t, self: SetVariable, name: str, others: tuple) -> None:
+    if len(others) != 1:
+        told = f"takes exactly one argument ({len(others)} given)"
+        t.raise_exception(TypeError, f"{self.cls.__name__}.{name}() {told}")
 
 
 def _united(made: SetVariable, first: SetVariable, changes: list[tuple]) -> SetVariable:
@@ -547,8 +563,14 @@ _compare_sets(operator.gt, None)
 def _update(method, operation) -> None:
     @rule(method, SetVariable)
     def update(t, self, *others):
-        for other in map(t.realize, others):
-            tokens = _tokens(t, other)
+        if method is set.symmetric_difference_update:
+            _require_one(t, self, "symmetric_difference_update", others)
+        others = tuple(map(t.realize, others))
+        read: Iterable = ((other, _tokens(t, other)) for other in others)
+        if method is set.intersection_update:
+            # All are read before the set changes.
+            read = list(read)
+        for other, tokens in read:
             held = t.realize(apply(t, operation, [self, SetVariable(tokens)])).items
             if method is set.difference_update:
                 removed = {k: item for k, item in self.items.items() if k not in held}

@@ -15,6 +15,7 @@ from ..signals import GraphBreak, NotConstant, Raised
 from ..special_methods import has_special
 from ..variables import (
     Constant,
+    DictVariable,
     Known,
     ListVariable,
     LiveListVariable,
@@ -22,6 +23,7 @@ from ..variables import (
     OpenRange,
     RangeVariable,
     Sequence,
+    SetVariable,
     SliceVariable,
     Symbolic,
     TensorVariable,
@@ -47,6 +49,10 @@ def range_length(t, self):
         t.raise_exception(OverflowError, *error.args)
 
 
+_TYPED = (Constant, Symbolic, Known, ObjectVariable, Sequence, DictVariable, SetVariable,
+          RangeVariable)  # fmt: skip
+
+
 def _index(t, self: Variable, key: Variable):
     """A subscript as a Python int or slice."""
     key = t.realize(key)
@@ -54,8 +60,7 @@ def _index(t, self: Variable, key: Variable):
         key = t.realize(apply(t, operator.index, [key]))
     if isinstance(key, SliceVariable):
         return _slice(t, key)
-    known = isinstance(key, Constant | Symbolic | Known | ObjectVariable | Sequence)
-    if known and not hasattr(key.type, "__index__"):
+    if isinstance(key, _TYPED) and not hasattr(key.type, "__index__"):
         t.raise_exception(
             TypeError,
             f"{self.type.__name__} indices must be integers or slices, not {key.type.__name__}",
@@ -384,10 +389,19 @@ def find_item(
     return None
 
 
+def position_of(t, bound: Variable) -> int:
+    """Where a search begins or ends."""
+    bound = t.realize(bound)
+    if not hasattr(bound.type, "__index__"):
+        t.raise_exception(TypeError,
+                          "slice indices must be integers or have an __index__ method")  # fmt: skip
+    return t.constant(_bound(t, bound))
+
+
 @rule((list.index, tuple.index), Sequence)
 def index(t, self, item, start=None, stop=None):
-    first = 0 if start is None else t.constant(_bound(t, start))
-    last = None if stop is None else t.constant(_bound(t, stop))
+    first = 0 if start is None else position_of(t, start)
+    last = None if stop is None else position_of(t, stop)
     position = find_item(t, self, item, first, last)
     if position is None:
         if isinstance(self, TupleVariable):
