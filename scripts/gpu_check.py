@@ -1,7 +1,8 @@
 """Compares a package with eager on this machine, and takes times. Called by `gpu_check.sh`.
 
 `python gpu_check.py PACKAGE [--device cuda] [--compile NAME ...] [--only NAME ...]` fails where a
-result differs, a call is not covered, or code for this device is not used.
+result differs, a call is not covered, or code for this device is not used. Each section runs in a
+process of its own, so that what spoils a device's context spoils no other section.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from unittest import mock
 
@@ -57,6 +59,14 @@ def microseconds(call, x, device, seconds=0.15):
     return statistics.median(times)
 
 
+def answers(device):
+    """Whether the device still computes: some errors end all use of it in a process."""
+    try:
+        return float(torch.ones(2, device=device).sum()) == 2
+    except RuntimeError:
+        return False
+
+
 def difference(wanted, found):
     """The largest relative difference; infinite where shapes or dtypes differ."""
     worst = 0.0
@@ -94,6 +104,9 @@ def compare(programs, names, device, title, rounds):
             except Exception as error:
                 print(f"{name:16}{str(dtype)[6:]:10}  {type(error).__name__}: {error}"[:200])
                 wrong.append(f"{name} {dtype}")
+                if not answers(device):
+                    wrong.append("the device does not answer any more, what follows was not tried")
+                    return wrong
                 continue
             if not worst <= TOLERANCES[dtype]:
                 wrong.append(f"{name} {dtype}")
@@ -205,41 +218,102 @@ def first_result(title, package, device, wrapped, served):
     print(f"first result, {title:14}{first:8.3f} s after {imported:.2f} s for `import torch`")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("package", type=Path)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--compile", nargs="*", default=["mlp", "softmax"])
-    parser.add_argument("--only", nargs="*", help="of the programs; all unless given")
-    options = parser.parse_args()
+def compare_served(options, programs, names):
+    """As it is, with the time for starting a kernel."""
     device = options.device
-    if device == "cuda" and not torch.cuda.is_available():
-        sys.exit("there is no GPU here")
-    name = torch.cuda.get_device_name() if device == "cuda" else "the CPU"
-    print(f"{name}, torch {torch.__version__}, Python {sys.version.split()[0]}")
-    package = aotdyn.load(options.package, on_miss="error", triton_stand_in=True)
-    import gpu_programs as programs  # the package is open, Triton or its stand-in there
-
-    names = options.only or programs.PROGRAMS
+    package = options.loaded
     wrong = compare(programs, names, device, "package us", 2)
     called, x = programs.made("mlp", torch.float32, device)
     served = aotdyn.compile(called)
     launched = not wrong and launch_overhead(lambda: [served(x) for _ in range(50)])
     if device == "cuda" and not launched:
         wrong.append("no kernel of the package was started")
-    wrong += [line for line in package.refused if "not used" in line]
-    against_compile(programs, options.compile, device)
-    first_result("eager", options.package, device, "lambda f: f", False)
-    first_result("package", options.package, device, "aotdyn.compile", True)
-    if options.compile:
-        first_result("torch.compile", options.package, device, "torch.compile", False)
     misses = package.stats().misses
-    package.close()
-    wrong += compare_captured(options.package, programs, names, device)
-    tuned = options.package.with_suffix(".tuned.pkg")
-    if tuned.exists():
-        wrong += compare_tuned(tuned, programs, names, device)
-    print(f"{misses} misses; {'; '.join(wrong) or 'all as in eager'}")
+    print(f"{misses} misses")
+    return wrong + [line for line in package.refused if "not used" in line]
+
+
+def take_times(options, programs, names):
+    """Against `torch.compile`, and of a new process."""
+    against_compile(programs, options.compile, options.device)
+    first_result("eager", options.package, options.device, "lambda f: f", False)
+    first_result("package", options.package, options.device, "aotdyn.compile", True)
+    if options.compile:
+        first_result("torch.compile", options.package, options.device, "torch.compile", False)
+    return []
+
+
+def captured(options, programs, names):
+    """With launches captured into CUDA graphs."""
+    options.loaded.close()
+    return compare_captured(options.package, programs, names, options.device)
+
+
+def tuned(options, programs, names):
+    """With kernels in several configurations."""
+    path = options.package.with_suffix(".tuned.pkg")
+    if not path.exists():
+        print(f"there is no {path}")
+        return []
+    options.loaded.close()
+    return compare_tuned(path, programs, names, options.device)
+
+
+# What matters most comes first, should the time not do for all.
+SECTIONS = {"served": compare_served, "captured": captured, "tuned": tuned, "times": take_times}
+
+
+def run_section(options):
+    """Prints what a section finds; how many things are wrong."""
+    options.loaded = aotdyn.load(options.package, on_miss="error", triton_stand_in=True)
+    import gpu_programs as programs  # the package is open, Triton or its stand-in there
+
+    names = options.only or list(programs.PROGRAMS)
+    try:
+        wrong = SECTIONS[options.section](options, programs, names)
+    except Exception:
+        traceback.print_exc(limit=-4, file=sys.stdout)
+        wrong = ["it could not be finished"]
+    for each in wrong:
+        print(f"wrong: {each}")
+    return len(wrong)
+
+
+def run_sections(given, seconds):
+    """All of them, each in a process of its own; the names of those in which something is wrong."""
+    end, wrong = time.monotonic() + seconds, []
+    for section in SECTIONS:
+        print(f"-- {section}", flush=True)
+        command = [sys.executable, "-u", __file__, *given, "--section", section]
+        try:
+            # At least some seconds: what comes first in a section is printed by then.
+            done = subprocess.run(command, timeout=max(end - time.monotonic(), 15))
+        except subprocess.TimeoutExpired:
+            print("there was no time for the rest", flush=True)
+            wrong.append(f"{section} (not finished)")
+        else:
+            wrong += [section] if done.returncode else []
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("package", type=Path)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--compile", nargs="*", default=["mlp", "softmax"])
+    parser.add_argument("--only", nargs="*", help="of the programs; all unless given")
+    parser.add_argument("--seconds", type=float, default=300, help="for all sections")
+    parser.add_argument("--section", choices=list(SECTIONS), help="this one only")
+    options = parser.parse_args()
+    device = options.device
+    if device == "cuda" and not torch.cuda.is_available():
+        sys.exit("there is no GPU here")
+    if options.section:
+        sys.exit(bool(run_section(options)))
+    name = torch.cuda.get_device_name() if device == "cuda" else "the CPU"
+    print(f"{name}, torch {torch.__version__}, Python {sys.version.split()[0]}", flush=True)
+    wrong = run_sections(sys.argv[1:], options.seconds)
+    print(f"wrong in: {', '.join(wrong)}" if wrong else "all as in eager")
     sys.exit(bool(wrong))
 
 

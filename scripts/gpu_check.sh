@@ -30,8 +30,13 @@ fi
 [ -f "$package" ] || { echo "there is no $package: run '$0 prepare' first" >&2; exit 2; }
 start=$SECONDS
 status=0
-timeout 120 "$python" "$here/gpu_graphs.py" "$package" || status=$?
+export PYTHONUNBUFFERED=1  # what was found is printed, whatever happens next
+timeout 100 "$python" "$here/gpu_graphs.py" "$package" || {
+    status=$?
+    [ $status -ne 124 ] || echo "there was no time for the other graphs"
+}
 if "$python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then
-    timeout $((300 - SECONDS + start)) "$python" "$here/gpu_check.py" "$package" "$@" || status=$?
+    left=$((285 - SECONDS + start))
+    "$python" "$here/gpu_check.py" "$package" --seconds "$left" "$@" || status=$?
 fi
 exit $status

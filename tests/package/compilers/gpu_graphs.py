@@ -492,7 +492,7 @@ def not_compiled(target):
     """What there is no code for, and why."""
     found = {
         "placed": "as_strided counts from the start of an input's memory",
-        "two_devices": "a kernel that is made by cpp_pybinding",
+        "two_devices": "it computes on the CPU as well",
         "own_clusters": "the kernel double_kernel is launched in clusters of 2 blocks",
         "own_cooperative": "the kernel double_kernel is launched with launch_cooperative_grid",
         "own_dependent": "the kernel double_kernel is launched with launch_pdl",

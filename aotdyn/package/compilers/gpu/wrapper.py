@@ -49,6 +49,8 @@ def gpu_code(
 
 def _source(call: ast.Call) -> tuple[str, str]:
     """The name that a kernel has in its source, and that source."""
+    if call.func.attr == "cpp_pybinding":
+        raise Refused("it computes on the CPU as well")
     if call.func.attr != "triton" or len(call.args) != 2:
         raise Refused(f"a kernel that is made by {call.func.attr}")
     name, text = map(ast.literal_eval, call.args)
