@@ -149,6 +149,8 @@ def _sets_of_objects(x):
              Plain() in OBJECTS, ((2, "y"), K(1)) in PAIRS, (2, "y") in PAIRS]  # fmt: skip
     a, b = K(1), K(1)
     both = {a, b}
+    assert [type(k) for k in {True: 9, 1: 3}] == [bool]  # noqa: F601
+    assert [m for m, n in {(1, 2): 3, "ab": 4}] == [1, "a"]
     new = len(KS | {K(9)}), [k.a for k in KS & {K(5)}], KS <= {K(1), K(5)}, KS == {K(5), K(1)}
     pairs = [m + n for m, n in {(1, 2)}], {(1, 2), (3, 4)} == TS, sorted(k.a for k in {K(2), b})
     return x, found, next(iter(both)) is a, next(iter({a: 1, b: 2})) is a, new, pairs, len(HS - HS)

@@ -45,18 +45,21 @@ def BUILD_SET(t, frame, ins):
 @opcode
 def BUILD_MAP(t, frame, ins):
     flat = frame.pop_many(2 * ins.arg)
+    frame.push(_new_dict(t, flat[::2], flat[1::2]))
+
+
+def _new_dict(t, keys: list[Variable], values: list[Variable]) -> DictVariable:
+    """A dict in which of equal keys the first one stays."""
     result = t.new(DictVariable())
-    for key, value in zip(flat[::2], flat[1::2], strict=True):
+    for key, value in zip(keys, values, strict=True):
         apply(t, operator.setitem, [result, key, value])
-    frame.push(result)
+    return result
 
 
 @opcode
 def BUILD_CONST_KEY_MAP(t, frame, ins):
-    keys = frame.pop().constant()
-    values = frame.pop_many(ins.arg)
-    items = {key: (Constant(key), value) for key, value in zip(keys, values, strict=True)}
-    frame.push(t.new(DictVariable(items)))
+    keys = frame.pop().items
+    frame.push(_new_dict(t, keys, frame.pop_many(ins.arg)))
 
 
 @opcode
