@@ -159,6 +159,11 @@ def keeps_locals(code: CodeType) -> bool:
     return loads.count("locals") > 1
 
 
+def asks_for_gradients(code: CodeType) -> bool:
+    """Whether code asks for the gradients of tensors that need not be leaves."""
+    return "register_hook" in code.co_names or "retain_grad" in code.co_names
+
+
 # Code that uses these sees how long objects live.
 _WEAK_NAMES = frozenset((
     "weakref", "ref", "proxy", "finalize", "WeakSet", "WeakKeyDictionary", "WeakValueDictionary",

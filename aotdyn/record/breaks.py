@@ -15,7 +15,7 @@ from typing import Any
 from ..markers import is_disabled
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
-from ..policy import keeps_locals, looks_for_callers, sees_lifetimes
+from ..policy import asks_for_gradients, keeps_locals, looks_for_callers, sees_lifetimes
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
@@ -284,6 +284,7 @@ def write_break(
     if keeps_locals(frame.code):
         raise SkipFrame("locals", frame.code.co_name)
     require_real_exceptions(frame, ins)
+    _require_gradients(t, frame)
     ending = Ending(t, writer, frame, ins)
     planned = PLANS.get(ins.opname)
     guarded = None
@@ -306,6 +307,21 @@ def write_break(
         writer.lines += [f"except BaseException as {error}:", f"    return {guarded}"]
         # The traceback of what was raised leads to this frame, which must not keep what it held.
         writer.lines += ["finally:", f"    {' = '.join(('inputs', *writer.held))} = None"]
+
+
+def _require_gradients(t, frame: Frame) -> None:
+    """Where a frame may give hooks to its tensors after the break, none of these has a gradient
+    within the graph: to autograd a compiled one is a single step.
+
+    Raises GraphBreak to break where the tensor is made.
+    """
+    if not asks_for_gradients(frame.code):
+        return
+    for value in (*frame.locals.values(), *frame.stack):
+        value = (value.known or value) if type(value) is Lazy else value
+        made = isinstance(value, TensorVariable) and value.source is None
+        if made and value.fake.grad_fn is not None and t.graph.is_used(value):
+            raise GraphBreak("inner_gradient", "a hook may come after a break", value.origin)
 
 
 def is_active(value: Variable | str) -> bool:

@@ -146,7 +146,9 @@ class OneNode(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients):
         wanted = [t for t in ctx.inputs if t.requires_grad]
-        found = torch.autograd.grad(ctx.outputs, wanted, gradients, allow_unused=True)
+        found = torch.autograd.grad(
+            ctx.outputs, wanted, gradients, retain_graph=True, allow_unused=True
+        )
         found = dict(zip(map(id, wanted), found))
         return None, *(found.get(id(t)) for t in ctx.inputs)
 
@@ -181,9 +183,24 @@ def hooked_late(x):
     return used_before(x), x
 
 
+def hooked_after_a_break(x):
+    y = x * 2
+    z = y.sin()
+    print(end="")
+    y.register_hook(lambda g: g * 3)
+    return z + y, x
+
+
+def asked_for(x):
+    y = x * 2
+    z = (y.sin() * y).sum()
+    (gradient,) = torch.autograd.grad(z, [y], retain_graph=True)
+    return z * gradient, x
+
+
 # With how many graphs there are: what is asked for its gradient is made outside of any.
 KEPT = [(kept, 1), (kept_where_made, 1), (kept_late, 1), (kept_of_an_inner_result, 2),
-        (hooked_late, 1)]  # fmt: skip
+        (hooked_late, 1), (hooked_after_a_break, 2), (asked_for, 2)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("function", "graphs"), KEPT, ids=lambda row: getattr(row, "__name__", ""))

@@ -12,7 +12,15 @@ from ..body import BodyWriter, rebuilds
 from ..hazards import storage_of
 from ..operation import apply
 from ..signals import GraphBreak
-from ..variables import DELETED, Constant, GradientFunction, TensorVariable, Variable
+from ..variables import (
+    DELETED,
+    Constant,
+    GradientFunction,
+    ListVariable,
+    TensorVariable,
+    TupleVariable,
+    Variable,
+)
 from .table import rule
 
 NONE = Constant(None)
@@ -100,6 +108,27 @@ OF_AUTOGRAD = frozenset(_ANSWERS)
 def version_of(fake: torch.Tensor) -> int:
     """How often a fake was changed in place; inference tensors do not count."""
     return 0 if fake.is_inference() else fake._version
+
+
+# -- what is computed ------------------------------------------------------------
+
+
+@rule(torch.autograd.grad)
+def gradients_of(t, outputs, inputs, *args, **kwargs):
+    """Runs outside of the graph. To autograd a compiled one is a single step, within which there
+    are no gradients: what they are asked of is made before it."""
+    for each in _tensors(t, inputs):
+        if each.source is None and each.fake.requires_grad and t.graph.is_used(each):
+            raise GraphBreak("inner_gradient", "torch.autograd.grad", each.origin)
+    raise GraphBreak("autograd", "torch.autograd.grad")
+
+
+def _tensors(t, value: Variable) -> list[TensorVariable]:
+    value = t.realize(value)
+    if isinstance(value, TensorVariable):
+        return [value]
+    parts = value.items if isinstance(value, TupleVariable | ListVariable) else ()
+    return [tensor for part in parts for tensor in _tensors(t, part)]
 
 
 # -- what is set ------------------------------------------------------------
