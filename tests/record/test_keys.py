@@ -152,6 +152,8 @@ def _sets_of_objects(x):
     assert [type(k) for k in {True: 9, 1: 3}] == [bool]  # noqa: F601
     assert [m for m, n in {(1, 2): 3, "ab": 4}] == [1, "a"]
     new = len(KS | {K(9)}), [k.a for k in KS & {K(5)}], KS <= {K(1), K(5)}, KS == {K(5), K(1)}
+    kinds = [[type(k) for k in s] for s in ({1.0} & {True}, {1.0} & {True, 2}, {1, 2} & {2.0})]
+    assert kinds == [[bool], [float], [float]] and next(iter({a} & {b})) is b
     pairs = [m + n for m, n in {(1, 2)}], {(1, 2), (3, 4)} == TS, sorted(k.a for k in {K(2), b})
     return x, found, next(iter(both)) is a, next(iter({a: 1, b: 2})) is a, new, pairs, len(HS - HS)
 

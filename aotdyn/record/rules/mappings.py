@@ -519,6 +519,14 @@ def _united(made: SetVariable, first: SetVariable, changes: list[tuple]) -> SetV
     return made
 
 
+def _intersection(a: dict, b: dict) -> dict:
+    """Python goes through the smaller one, and takes its objects; through the second one where
+    both are of a size."""
+    if len(b) > len(a):
+        return {k: v for k, v in a.items() if k in b}
+    return {k: v for k, v in b.items() if k in a}
+
+
 def _combined(table: Any, method: str, other: Any) -> Any:
     """What a method gives on tables; None where one of them is not known."""
     return None if table is None or other is None else getattr(table, method)(other)
@@ -526,8 +534,7 @@ def _combined(table: Any, method: str, other: Any) -> Any:
 
 _algebra((set.union, frozenset.union), operator.or_, lambda a, b: a | {
     k: v for k, v in b.items() if k not in a})  # fmt: skip
-_algebra((set.intersection, frozenset.intersection), operator.and_, lambda a, b: {
-    k: v for k, v in a.items() if k in b})  # fmt: skip
+_algebra((set.intersection, frozenset.intersection), operator.and_, _intersection)
 _algebra((set.difference, frozenset.difference), operator.sub, lambda a, b: {
     k: v for k, v in a.items() if k not in b})  # fmt: skip
 _algebra(
