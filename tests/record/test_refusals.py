@@ -8,7 +8,6 @@ import glob
 import importlib
 import io
 import itertools
-import json
 import math
 import os
 import random
@@ -87,8 +86,8 @@ def r_print(x):
 
 
 @refused("foreign_call")
-def r_json(x):
-    return json.dumps({"a": 1}), x  # here
+def r_glob(x):
+    return glob.glob("no such file"), x  # here
 
 
 @refused("unknown_call")
