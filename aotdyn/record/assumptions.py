@@ -136,7 +136,6 @@ def write_assumptions(t, writer: BodyWriter) -> None:
     lasting = not can_undo(changed)
     for each in t.assumptions:
         if lasting or storage_of(each.condition.fake) in hazards.changed:
-            error = GraphBreak("tensor_branch", each.condition.describe(), each.step)
-            error.places = each.places
-            raise error
+            told = each.condition.describe()
+            raise GraphBreak("tensor_branch", told, each.step, each.places)
         writer.require(each.condition, each.holds)

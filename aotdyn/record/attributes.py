@@ -82,18 +82,19 @@ def find_attribute(t, self: ObjectVariable, name: str) -> Variable:
         try:
             return call(t, member(t, cls, "__getattribute__", getter), [self, Constant(name)])
         except Raised as raised:
-            return _fall_back(t, self, name, raised)
+            if _is_final(t, self, raised):
+                raise
+        return _missing(t, self, name)
     if not isinstance(getter, types.WrapperDescriptorType):
         raise GraphBreak("attribute", f"{cls.__qualname__}.__getattribute__")
     return generic_getattr(t, self, name)
 
 
-def _fall_back(t, self: ObjectVariable, name: str, raised: Raised) -> Variable:
-    """An AttributeError from within a lookup: the class' `__getattr__` has the last word."""
+def _is_final(t, self: ObjectVariable, raised: Raised) -> bool:
+    """Whether an error from within a lookup is what the lookup comes to: after an AttributeError
+    the class' `__getattr__` has the last word."""
     fallback, _ = lookup(t, self.cls, "__getattr__")
-    if fallback is MISSING or not issubclass(raised.value.type, AttributeError):
-        raise raised
-    return _missing(t, self, name)
+    return fallback is MISSING or not issubclass(raised.value.type, AttributeError)
 
 
 def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
@@ -113,7 +114,9 @@ def generic_getattr(t, self: ObjectVariable, name: str) -> Variable:
         try:
             return _data_descriptor(t, self, name, value, owner)
         except Raised as raised:
-            return _fall_back(t, self, name, raised)
+            if _is_final(t, self, raised):
+                raise
+        return _missing(t, self, name)
     own = own_attribute(t, self, name)
     if own is not None:
         return own

@@ -274,9 +274,7 @@ class GraphBuilder:
         entered = [step for *_, step in (*self.devices, *self.inference, *self.t.entered)]
         if entered:
             found = cause or GraphBreak("mode", "a mode is entered and not left")
-            error = GraphBreak(found.reason, found.detail, min(entered))
-            error.places = found.places
-            raise error
+            raise GraphBreak(found.reason, found.detail, min(entered), found.places)
 
     def _result(self, operation: Any, args: list[Variable], kwargs: dict[str, Variable]) -> Any:
         """What an operator gives on fakes."""

@@ -361,9 +361,7 @@ def refuse_types(t, operation: Any, args: list[Variable]) -> None:
     try:
         operation(*values)
     except TypeError as error:
-        raised = Raised(t.exception(TypeError, *error.args))
-        raised.refused = tuple(args)
-        raise raised from None
+        raise Raised(t.exception(TypeError, *error.args), tuple(args)) from None
     except Exception:
         return
 
@@ -417,10 +415,8 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
     except Exception as error:
         require_own(error)
         # The traced program would raise the same: its own handlers may catch it.
-        raised = Raised(t.exception(type(error), *error.args))
-        if isinstance(error, TypeError):
-            raised.refused = tuple(args)
-        raise raised from None
+        refused = tuple(args) if isinstance(error, TypeError) else ()
+        raise Raised(t.exception(type(error), *error.args), refused) from None
     return t.wrap_result(result)
 
 

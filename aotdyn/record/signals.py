@@ -9,26 +9,28 @@ class GraphBreak(Signal):
     """Something cannot be traced. reason: a key of `reasons.REASONS`; detail: about what.
 
     origin: the step of the root frame at which to break instead of the current one (where a value
-    was made that cannot be rebuilt), None for the current one.
+    was made that cannot be rebuilt), None for the current one. places: where the program stood,
+    from the entry's frame inwards; noted by the interpreter where they are not given.
     """
 
-    def __init__(self, reason: str, detail: str = "", origin: int | None = None):
+    def __init__(
+        self, reason: str, detail: str = "", origin: int | None = None, places: tuple[str, ...] = ()
+    ):
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
         self.origin = origin
-        # Where the program stood, from the entry's frame inwards; noted by the interpreter.
-        self.places: tuple[str, ...] = ()
+        self.places = places
 
 
 class Raised(Signal):
     """The traced program raises. value: the exception as a Variable. refused: the operands, where
     an operator is not defined on their types."""
 
-    def __init__(self, value):
+    def __init__(self, value, refused: tuple = ()):
         super().__init__(value)
         self.value = value
-        self.refused: tuple = ()
+        self.refused = refused
 
 
 class SkipFrame(Signal):

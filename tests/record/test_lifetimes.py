@@ -420,3 +420,49 @@ def test_what_the_frame_held_ends_with_the_traceback():
             assert log == [0, "left"]
     finally:
         gc.enable()
+
+
+# -- what tracing itself keeps ------------------------------------------------------------
+
+
+def caught_beside_a_generator(x, log, flag):
+    def generate():
+        try:
+            yield 1
+        finally:
+            log.append("end")
+
+    generator = generate()
+    log.append(next(generator))
+    try:
+        1 in flag  # noqa: B015 - raises TypeError
+    except TypeError:
+        log.append("caught")
+    try:
+        Fallback().missing
+    except AttributeError:
+        log.append("none")
+    log.append("more")
+    return x + 1
+
+
+class Fallback:
+    @property
+    def missing(self):
+        return self.nothing
+
+
+def test_errors_of_the_program_leave_no_cycles(monkeypatch):
+    """Whatever ends with the frame ends then, not when the collector runs."""
+    expected: list = []
+    caught_beside_a_generator(torch.ones(1), expected, True)
+    gc.disable()
+    try:
+        for every in range(1, 40, 3):
+            monkeypatch.setenv("AOTDYN_BREAK_EVERY", str(every))
+            log: list = []
+            traced = aotdyn.compile(caught_beside_a_generator, backend="eager")
+            traced(torch.ones(1), log, True)
+            assert log == expected, every
+    finally:
+        gc.enable()
