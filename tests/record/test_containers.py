@@ -1062,7 +1062,11 @@ def test_a_set_that_came_in_keeps_its_history(change):
 @program()
 def p_sets_look_for_sets(x):
     nested, plain = {frozenset({1}), 2}, {1, 2, 3}
-    told = [outcome_of(lambda: plain.intersection_update([1], 5)), {1} in nested, {3} in nested,
+    equal, fewer = {1.0, 3}, {1.0}
+    equal.intersection_update([True, 2, 4])
+    fewer.intersection_update({True, 2})
+    told = [equal, fewer, {1.0}.intersection([True, 2]), {1.0}.intersection({True, 2}),
+            outcome_of(lambda: plain.intersection_update([1], 5)), {1} in nested, {3} in nested,
             nested.discard({3}), outcome_of(lambda: nested.remove({3})), nested.remove({1}),
             outcome_of(lambda: plain.symmetric_difference()),
             outcome_of(lambda: plain.symmetric_difference_update([1], [2]))]  # fmt: skip

@@ -481,7 +481,10 @@ def _algebra(methods: tuple, operation, combine) -> None:
         changes = []
         for other in map(t.realize, others):
             tokens = _tokens(t, other)
-            items = combine(items, tokens)
+            if combine is _intersection and not isinstance(other, SetVariable):
+                items = _met(items, tokens)
+            else:
+                items = combine(items, tokens)
             table = _combined(table, methods[0].__name__, given(other, tokens))
             changes.append(filling(other, tokens))
         made = t.new(SetVariable(items, cls=self.cls, table=table))
@@ -523,7 +526,12 @@ def _intersection(a: dict, b: dict) -> dict:
     """Python goes through the smaller one, and takes its objects; through the second one where
     both are of a size."""
     if len(b) > len(a):
-        return {k: v for k, v in a.items() if k in b}
+        return _met(b, a)
+    return _met(a, b)
+
+
+def _met(a: dict, b: dict) -> dict:
+    """An intersection with what is no set: that is gone through, whatever its size."""
     return {k: v for k, v in b.items() if k in a}
 
 
@@ -578,7 +586,10 @@ def _update(method, operation) -> None:
             # All are read before the set changes.
             read = list(read)
         for other, tokens in read:
-            held = t.realize(apply(t, operation, [self, SetVariable(tokens)])).items
+            if method is set.intersection_update and not isinstance(other, SetVariable):
+                held = _met(self.items, tokens)
+            else:
+                held = t.realize(apply(t, operation, [self, SetVariable(tokens)])).items
             if method is set.difference_update:
                 removed = {k: item for k, item in self.items.items() if k not in held}
                 t.effects.change_members(self, ("difference", removed))
