@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from aotdyn.cli import Failure, demo, main
 
 
+@pytest.mark.slow
 def test_demo(tmp_path, aotdyn):
     done = aotdyn("demo", "--no-compile", "--runs", "1", "--epochs", "2", "--keep", "kept")
     assert done.returncode == 0, done.stderr
