@@ -174,7 +174,8 @@ class ModuleCall:
     @internal
     def __call__(self, module: Module, /, *args: Any, **kwargs: Any) -> Any:
         cls = type(module)
-        forward = cls.forward
+        # Scripted modules have one for each object, and none of the class.
+        forward = getattr(cls, "forward", None)
         compiled_forward = self._forwards.get(forward)
         if compiled_forward is None:
             compiled_forward = self._compile(forward)

@@ -328,3 +328,12 @@ def test_what_an_import_runs_is_not_traced(tmp_path, monkeypatch):
     assert torch.equal(result, torch.full((2,), 15.0))
     recording = read_recording(tmp_path / "a.rec")
     assert {variant.entry.qualname for variant in recording.variants} == {program.__qualname__}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*")
+def test_scripted_modules_run_as_they_are():
+    module = torch.jit.script(torch.nn.Linear(2, 2))
+    x = torch.ones(1, 2)
+    assert torch.equal(aotdyn.compile(module, backend="eager")(x), module(x))
+    scaled = aotdyn.compile(lambda x: module(x) * 2, backend="eager")
+    assert torch.equal(scaled(x), module(x) * 2)
