@@ -94,6 +94,12 @@ def plain(value: Variable, within: tuple[Variable, ...] = ()) -> Any:
     raise NotConstant(value.describe())
 
 
+def plain_arguments(t, args, kwargs: dict[str, Variable]) -> tuple[list, dict[str, Any]]:
+    """The Python values of what a function is called with. Raises NotConstant as `plain` does."""
+    values = [plain(t.deep(arg)) for arg in args]
+    return values, {name: plain(t.deep(arg)) for name, arg in kwargs.items()}
+
+
 def operand(value: Variable, methods: tuple[str, ...] | None) -> Any:
     """`plain`, for an operator that looks for these special methods; None for any other."""
     is_member = methods is not None and isinstance(value, Known)

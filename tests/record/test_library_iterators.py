@@ -41,13 +41,19 @@ attrgetter(v) | OrderedDict(v) | dict(v) | length_hint([], v) | getattr(1, v) | 
 """
 
 
-@pytest.mark.parametrize("value", [2.0, None, -1, "ab", True, [1, 2]], ids=repr)
-def test_garbage(agree, value):
-    calls = "".join(f"outcome_of(lambda: first({each})), "
-                    for each in GARBAGE.strip().replace("\n", "|").split("|"))  # fmt: skip
+def written(table, call):
+    """A program of `x` and `v` that gives what a call makes of each expression of a table."""
+    each = table.strip().replace("\n", "|").split("|")
+    calls = "".join(f"{call.format(expression)}, " for expression in each)
     scope = dict(globals())
     exec(f"def program(x, v):\n    return x, ({calls})", scope)
-    agree(scope["program"], (torch.ones(2), value), package=False, breaks=None)
+    return scope["program"]
+
+
+@pytest.mark.parametrize("value", [2.0, None, -1, "ab", True, [1, 2]], ids=repr)
+def test_garbage(agree, value):
+    program = written(GARBAGE, "outcome_of(lambda: first({}))")
+    agree(program, (torch.ones(2), value), package=False, breaks=None)
 
 
 def first(made):
@@ -56,9 +62,9 @@ def first(made):
 
 # Made before a break, advanced after it: objects are asked for their iterators once.
 KEPT = """
-islice(v, 3) | cycle(v) | accumulate(v) | takewhile(len, v) | dropwhile(bool, v) | starmap(max, v)
-filterfalse(bool, v) | compress(v, v) | compress([1], selectors=v) | pairwise(v) | groupby(v)
-zip_longest([1], v, fillvalue=3) | chain(v) | chain.from_iterable([v]) | chain.from_iterable(v)
+islice(w, 3) | cycle(w) | accumulate(w) | takewhile(len, w) | dropwhile(bool, w) | starmap(max, w)
+filterfalse(bool, w) | compress(w, w) | compress([1], selectors=w) | pairwise(w) | groupby(w)
+zip_longest([1], w, fillvalue=3) | chain(w) | chain.from_iterable([w]) | chain.from_iterable(w)
 """
 
 
@@ -80,11 +86,8 @@ class Renewed:
 
 @pytest.mark.parametrize("kind", ["list", "dict", "object", "itself"])
 def test_kept_over_a_break(agree, kind):
-    calls = "".join(f"kept(lambda v: {each}, kind), "
-                    for each in KEPT.strip().replace("\n", "|").split("|"))  # fmt: skip
-    scope = dict(globals())
-    exec(f"def program(x, kind):\n    return x, ({calls})", scope)
-    agree(scope["program"], (torch.ones(2), kind), package=False, breaks=None)
+    program = written(KEPT, "kept(lambda w: {}, v)")
+    agree(program, (torch.ones(2), kind), package=False, breaks=None)
 
 
 def kept(make, kind):

@@ -347,6 +347,27 @@ def p_loops_over_what_the_frame_has_made_and_grows(x):
 test_agrees = program.test()
 
 
+class Asked:
+    """An index that counts how often it is asked for."""
+
+    def __init__(self):
+        self.times = 0
+
+    def __index__(self):
+        self.times += 1
+        return 1
+
+
+def test_a_deque_asks_an_index_once(agree):
+    def program(x):
+        queue, index = collections.deque([1, 2, 3]), Asked()
+        queue[index] = 5
+        del queue[index]
+        return x, queue[index], queue, index.times
+
+    agree(program, (X,), package=False)
+
+
 @pytest.mark.parametrize("limit", [None, 0, 2])
 def test_a_deque_that_came_in_empty_and_is_empty_again_has_changed(limit):
     def come_and_go(queue):

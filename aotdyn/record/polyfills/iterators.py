@@ -27,32 +27,28 @@ def islice(iterable, /, *bounds):
         raise TypeError(f"islice expected at most 4 arguments, got {len(bounds) + 1}")
     what = "Stop argument" if len(bounds) == 1 else "Indices"
     part = slice(*[_bound(bound, what) for bound in bounds[:2]])
-    step = _step(*bounds[2:])
+    step = 1
+    if bounds[2:] and bounds[2] is not None:
+        step = _number(bounds[2], 1, "Step for islice() must be a positive integer or None.")
     return _islice(iter(iterable), 0 if part.start is None else part.start, part.stop, step)
-
-
-def _step(step=None):
-    if step is None:
-        return 1
-    try:
-        number = operator.index(step)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise ValueError("Step for islice() must be a positive integer or None.")
-    return number
 
 
 def _bound(bound, what):
     """A bound of `islice` as a number."""
     if bound is None:
         return None
+    told = f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize."
+    return _number(bound, 0, told)
+
+
+def _number(value, least, told):
+    """A whole number that is not too small. Raises ValueError with a text for all else."""
     try:
-        number = operator.index(bound)
+        number = operator.index(value)
     except TypeError:
-        number = -1
-    if number < 0:
-        raise ValueError(f"{what} for islice() must be None or an integer: 0 <= x <= sys.maxsize.")
+        number = least - 1
+    if number < least:
+        raise ValueError(told)
     return number
 
 

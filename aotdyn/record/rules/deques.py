@@ -264,29 +264,31 @@ def get(t, self, name, default=None):
 
 @rule((operator.getitem, deque.__getitem__), DequeVariable)
 def getitem(t, self, key):
+    return self.items[_place(t, self, key)]
+
+
+def _place(t, self: DequeVariable, key: Variable) -> int:
     key = t.realize(key)
     if isinstance(key, SliceVariable):
         t.raise_exception(TypeError, "sequence index must be integer, not 'slice'")
     position = t.constant(apply(t, operator.index, [key]))
     if not -len(self.items) <= position < len(self.items):
         t.raise_exception(IndexError, "deque index out of range")
-    return self.items[position]
+    return position
 
 
 @rule((operator.setitem, deque.__setitem__), DequeVariable)
 def setitem(t, self, key, value):
-    getitem(t, self, key)
-    items = list(self.items)
-    items[t.constant(apply(t, operator.index, [key]))] = value
+    position, items = _place(t, self, key), list(self.items)
+    items[position] = value
     t.effects.set_items(self, items)
     return NONE
 
 
 @rule((operator.delitem, deque.__delitem__), DequeVariable)
 def delitem(t, self, key):
-    getitem(t, self, key)
-    items = list(self.items)
-    del items[t.constant(apply(t, operator.index, [key]))]
+    position, items = _place(t, self, key), list(self.items)
+    del items[position]
     return _set(t, self, items)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...package.reference import Import
 from ..body import BodyWriter
-from ..folding import plain
+from ..folding import plain, plain_arguments
 from ..members import static_lookup
 from ..operation import apply, call
 from ..references import enum_reference
@@ -136,8 +136,7 @@ def make_by_names(t, cls: Any, args: list[Variable], kwargs: dict) -> ClassVaria
     if called is None:
         return None
     try:
-        values = [plain(t.deep(arg)) for arg in args]
-        named = {key: plain(t.deep(arg)) for key, arg in kwargs.items()}
+        values, named = plain_arguments(t, args, kwargs)
     except NotConstant:
         return None
     named = {**dict(zip(("value", "names"), values, strict=False)), **named}

@@ -12,7 +12,7 @@ from ..iteration import iterate
 from ..keys import key_of
 from ..live_dicts import dict_item
 from ..members import C_CALLABLES, MISSING, static_lookup
-from ..operation import apply, call, call_method, truth
+from ..operation import apply, call, call_method, refuse_arguments, truth
 from ..signals import GraphBreak
 from ..variables import (
     Constant,
@@ -167,7 +167,7 @@ def popitem(t, self, last=None):
     contents = self.contents
     if not issubclass(self.cls, collections.OrderedDict):
         if last is not None:
-            t.raise_exception(TypeError, "dict.popitem() takes no arguments (1 given)")
+            refuse_arguments(t, dict.popitem, [contents, last], {})
         return apply(t, dict.popitem, [contents])
     t.complete(contents)
     if not contents.items:

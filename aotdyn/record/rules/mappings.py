@@ -155,31 +155,6 @@ def update(t, self, other=None, /, **kwargs):
 Pair = tuple[Variable, Variable]
 
 
-def pairs_of(t, other: Variable, unpack: Callable[..., Pair] | None = None) -> Iterator[Pair]:
-    """What a dict is updated from, a mapping or pairs; each is taken only when it is asked for.
-    unpack: makes two of a pair, as a dict does if it is not given."""
-    if isinstance(other, DictVariable):
-        t.complete(other)
-        yield from list(other.items.values())
-    elif isinstance(other, InstanceDict):
-        yield from iterate_pairs(t, other)
-    elif isinstance(other, MappingObject) and other.cls.__iter__ is dict.__iter__:
-        yield from pairs_of(t, other.contents)
-    elif isinstance(other, ProxyVariable):
-        yield from pairs_of(t, other.of)
-    else:
-        yield from _pairs_of_others(t, other, unpack or _unpack_for_dict)
-
-
-def _pairs_of_others(t, other: Variable, unpack: Callable[..., Pair]) -> Iterator[Pair]:
-    if isinstance(other, ObjectVariable) and truth(t, apply(t, hasattr, [other, Constant("keys")])):
-        for key in each(t, call_method(t, other, "keys")):
-            yield key, apply(t, operator.getitem, [other, key])
-        return
-    for index, pair in enumerate(each(t, other)):
-        yield unpack(t, pair, index)
-
-
 def _unpack_for_dict(t, pair: Variable, index: int) -> Pair:
     what = f"dictionary update sequence element #{index}"
     try:
@@ -194,7 +169,7 @@ def _unpack_for_dict(t, pair: Variable, index: int) -> Pair:
 
 
 def unpack_pair(t, pair: Variable, index: int) -> Pair:
-    """As OrderedDict does it, and `update` of mappings in C that are no dicts."""
+    """As OrderedDict does it, and not a dict."""
     items = iterate(t, pair, limit=3)
     if len(items) < 2:
         found = f"{len(items)} value{'s' * (not items)}"
@@ -202,6 +177,33 @@ def unpack_pair(t, pair: Variable, index: int) -> Pair:
     if len(items) > 2:
         t.raise_exception(ValueError, "too many values to unpack (expected 2)")
     return items[0], items[1]
+
+
+def pairs_of(
+    t, other: Variable, unpack: Callable[..., Pair] = _unpack_for_dict
+) -> Iterator[Pair]:
+    """What a dict is updated from, a mapping or pairs; each is taken only when it is asked for.
+    unpack: makes two of a pair."""
+    if isinstance(other, DictVariable):
+        t.complete(other)
+        yield from list(other.items.values())
+    elif isinstance(other, InstanceDict):
+        yield from iterate_pairs(t, other)
+    elif isinstance(other, MappingObject) and other.cls.__iter__ is dict.__iter__:
+        yield from pairs_of(t, other.contents, unpack)
+    elif isinstance(other, ProxyVariable):
+        yield from pairs_of(t, other.of, unpack)
+    else:
+        yield from _pairs_of_others(t, other, unpack)
+
+
+def _pairs_of_others(t, other: Variable, unpack: Callable[..., Pair]) -> Iterator[Pair]:
+    if isinstance(other, ObjectVariable) and truth(t, apply(t, hasattr, [other, Constant("keys")])):
+        for key in each(t, call_method(t, other, "keys")):
+            yield key, apply(t, operator.getitem, [other, key])
+        return
+    for index, pair in enumerate(each(t, other)):
+        yield unpack(t, pair, index)
 
 
 def iterate_pairs(t, other: Variable) -> list[tuple[Variable, Variable]]:
@@ -472,7 +474,10 @@ def _tokens(t, other: Variable) -> dict:
     return found
 
 
-def _algebra(methods: tuple, operation, combine) -> None:
+def _algebra(methods: tuple, operation, combine, of_others=None) -> None:
+    """combine: what two sets give. of_others: what a set and the items of something else give, if
+    that is another thing."""
+
     @rule(methods, SetVariable)
     def method(t, self, *others):
         if set.symmetric_difference in methods:
@@ -481,10 +486,8 @@ def _algebra(methods: tuple, operation, combine) -> None:
         changes = []
         for other in map(t.realize, others):
             tokens = _tokens(t, other)
-            if combine is _intersection and not isinstance(other, SetVariable):
-                items = _met(items, tokens)
-            else:
-                items = combine(items, tokens)
+            is_set = of_others is None or isinstance(other, SetVariable)
+            items = (combine if is_set else of_others)(items, tokens)
             table = _combined(table, methods[0].__name__, given(other, tokens))
             changes.append(filling(other, tokens))
         made = t.new(SetVariable(items, cls=self.cls, table=table))
@@ -510,6 +513,8 @@ def _algebra(methods: tuple, operation, combine) -> None:
 
 
 def _require_one(t, self: SetVariable, name: str, others: tuple) -> None:
+    """Raises TypeError where a method gets more than one argument, or none: of its signature C
+    does not tell."""
     if len(others) != 1:
         told = f"takes exactly one argument ({len(others)} given)"
         t.raise_exception(TypeError, f"{self.cls.__name__}.{name}() {told}")
@@ -535,6 +540,10 @@ def _met(a: dict, b: dict) -> dict:
     return {k: v for k, v in b.items() if k in a}
 
 
+def _symmetric_difference(a: dict, b: dict) -> dict:
+    return {k: v for k, v in a.items() if k not in b} | {k: v for k, v in b.items() if k not in a}
+
+
 def _combined(table: Any, method: str, other: Any) -> Any:
     """What a method gives on tables; None where one of them is not known."""
     return None if table is None or other is None else getattr(table, method)(other)
@@ -542,14 +551,12 @@ def _combined(table: Any, method: str, other: Any) -> Any:
 
 _algebra((set.union, frozenset.union), operator.or_, lambda a, b: a | {
     k: v for k, v in b.items() if k not in a})  # fmt: skip
-_algebra((set.intersection, frozenset.intersection), operator.and_, _intersection)
+_algebra((set.intersection, frozenset.intersection), operator.and_, _intersection, _met)
 _algebra((set.difference, frozenset.difference), operator.sub, lambda a, b: {
     k: v for k, v in a.items() if k not in b})  # fmt: skip
 _algebra(
-    (set.symmetric_difference, frozenset.symmetric_difference), operator.xor,
-    lambda a, b: {k: v for k, v in a.items() if k not in b}
-    | {k: v for k, v in b.items() if k not in a},
-)  # fmt: skip
+    (set.symmetric_difference, frozenset.symmetric_difference), operator.xor, _symmetric_difference
+)
 
 
 def _compare_sets(operation, method) -> None:
@@ -575,35 +582,41 @@ _compare_sets(operator.lt, None)
 _compare_sets(operator.gt, None)
 
 
-def _update(method, operation) -> None:
-    @rule(method, SetVariable)
-    def update(t, self, *others):
-        if method is set.symmetric_difference_update:
-            _require_one(t, self, "symmetric_difference_update", others)
-        others = tuple(map(t.realize, others))
-        read: Iterable = ((other, _tokens(t, other)) for other in others)
-        if method is set.intersection_update:
-            # All are read before the set changes.
-            read = list(read)
-        for other, tokens in read:
-            if method is set.intersection_update and not isinstance(other, SetVariable):
-                held = _met(self.items, tokens)
-            else:
-                held = t.realize(apply(t, operation, [self, SetVariable(tokens)])).items
-            if method is set.difference_update:
-                removed = {k: item for k, item in self.items.items() if k not in held}
-                t.effects.change_members(self, ("difference", removed))
-                continue
-            table, real = self.table, given(other, tokens)
-            if table is not None and real is not None:
-                method(table, real)
-            t.effects.replace_members(self, dict(held), table if real is not None else None)
-        return NONE
+@rule(set.difference_update, SetVariable)
+def difference_update(t, self, *others):
+    for other in others:
+        tokens = _tokens(t, other)
+        removed = {k: item for k, item in self.items.items() if k in tokens}
+        t.effects.change_members(self, ("difference", removed))
+    return NONE
 
 
-_update(set.intersection_update, operator.and_)
-_update(set.difference_update, operator.sub)
-_update(set.symmetric_difference_update, operator.xor)
+@rule(set.intersection_update, SetVariable)
+def intersection_update(t, self, *others):
+    others = tuple(map(t.realize, others))
+    # All are read before the set changes.
+    for other, tokens in [(other, _tokens(t, other)) for other in others]:
+        combine = _intersection if isinstance(other, SetVariable) else _met
+        _replace(t, self, set.intersection_update, combine(self.items, tokens), other, tokens)
+    return NONE
+
+
+@rule(set.symmetric_difference_update, SetVariable)
+def symmetric_difference_update(t, self, *others):
+    _require_one(t, self, "symmetric_difference_update", others)
+    other = t.realize(others[0])
+    tokens = _tokens(t, other)
+    held = _symmetric_difference(self.items, tokens)
+    _replace(t, self, set.symmetric_difference_update, held, other, tokens)
+    return NONE
+
+
+def _replace(t, self: SetVariable, method, held: dict, other: Variable, tokens: dict) -> None:
+    """A set has other members; those that a method has left of its own and another's."""
+    table, real = self.table, given(other, tokens)
+    if table is not None and real is not None:
+        method(table, real)
+    t.effects.replace_members(self, held, table if real is not None else None)
 
 
 def _in_place(operation, change, plain_operation) -> None:

@@ -82,8 +82,7 @@ def _perform(t, operation: Any, name: str, self: MirrorVariable, args, kwargs) -
     if name in _REFUSED:
         raise GraphBreak("unknown_call", f"{kind.__qualname__}.{name}")
     try:
-        values = [_plain(t, arg, kind) for arg in args]
-        named = {key: plain(t.realize(arg)) for key, arg in kwargs.items()}
+        values, named = _given(t, args, kwargs, kind)
     except NotConstant:
         return NotImplemented
     if name not in _LOOKS[kind]:
@@ -101,6 +100,12 @@ def _perform(t, operation: Any, name: str, self: MirrorVariable, args, kwargs) -
     if type(result) is memoryview:
         return _view(t, self, name, values, result)
     return t.wrap_result(result)
+
+
+def _given(t, args, kwargs: dict, kind: type) -> tuple[list, dict]:
+    """Arguments as plain values."""
+    values = [_plain(t, arg, kind) for arg in args]
+    return values, {name: plain(t.realize(arg)) for name, arg in kwargs.items()}
 
 
 def _plain(t, value: Variable, kind: type) -> Any:
@@ -190,8 +195,7 @@ def sample(t, self, population, k):
 def _maker(cls: type) -> None:
     def make(t, cls, args, kwargs):
         try:
-            values = [_plain(t, arg, cls) for arg in args]
-            named = {key: plain(t.realize(arg)) for key, arg in kwargs.items()}
+            values, named = _given(t, args, kwargs, cls)
         except NotConstant:
             raise GraphBreak("builtin_call", cls.__qualname__) from None
         if cls is random.Random and (not args or values[0] is None):

@@ -13,7 +13,7 @@ import struct
 import zlib
 
 from ...package.interruptions import require_own
-from ..folding import plain
+from ..folding import plain_arguments
 from ..signals import GraphBreak, NotConstant
 from .table import rule
 
@@ -30,8 +30,7 @@ def _computed(function) -> None:
     @rule(function)
     def compute(t, *args, **kwargs):
         try:
-            values = [plain(t.deep(arg)) for arg in args]
-            named = {name: plain(t.deep(arg)) for name, arg in kwargs.items()}
+            values, named = plain_arguments(t, args, kwargs)
         except NotConstant:
             return NotImplemented
         try:

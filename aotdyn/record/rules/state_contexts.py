@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...package.arrays import np
 from ..invoke import CONSTRUCTORS
-from ..operation import truth
+from ..operation import is_none, truth
 from ..signals import GraphBreak, Raised
 from ..variables import Constant, ExceptionVariable, Known, ObjectVariable, Variable
 from ..variables.library import BuiltVariable
@@ -19,11 +19,10 @@ NONE = Constant(None)
 
 class Entered(NamedTuple):
     """A context that is entered. filters: what was put before all filters for warnings, the newest
-    last: (action, pattern of the text, category). records: whether warnings go to a list."""
+    last: (action, pattern of the text, category)."""
 
     context: Variable
     filters: list[tuple[str, re.Pattern | None, type]]
-    records: bool
     step: int
 
 
@@ -39,15 +38,15 @@ def enter_warnings(t, self):
     )
     if not is_plain or is_entered or t.effects.only_own_changes or told is None:
         return NotImplemented
-    module, told = t.realize(module), t.realize(told)
-    is_told = not (isinstance(told, Constant) and told.value is None)
-    records = truth(t, self.attributes["_record"])
-    if not isinstance(module, Known) or module.value is not warnings or is_told or records:
+    module = t.realize(module)
+    if not isinstance(module, Known) or module.value is not warnings:
+        return NotImplemented
+    if not is_none(t, told) or truth(t, self.attributes["_record"]):
         return NotImplemented
     t.effects.set_attribute(self, "_entered", Constant(True))
     # Those that are shown once only are shown again.
     t.effects.call("filters_changed")
-    t.entered.append(Entered(self, [], records, t.step))
+    t.entered.append(Entered(self, [], t.step))
     return NONE
 
 
@@ -125,7 +124,7 @@ def _enter_errstate(t, self: BuiltVariable) -> Any:
     ignores = all(isinstance(each, Constant) and each.value == "ignore" for each in settings)
     if self.args or not ignores or not names.issuperset(self.kwargs):
         return NotImplemented
-    t.entered.append(Entered(self, [], False, t.step))
+    t.entered.append(Entered(self, [], t.step))
     return NONE
 
 

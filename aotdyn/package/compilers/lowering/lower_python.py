@@ -93,6 +93,7 @@ class PythonLowering(Lowering):
             with unset_fake_temporarily():
                 interface.constants.append(value.detach())
 
+
 def generate(
     module: torch.fx.GraphModule, examples: list[Any], flags: dict[str, Any]
 ) -> Wrapper:
