@@ -209,7 +209,7 @@ SIMPLE: list[str] = [
     "log.append({ints})",
     "log.append(({any}, {pair}))",
     "{ints!}.append({int})",
-    "{ints!}[0:1] = {ints}",
+    "{ints!}[0:1] = {ints}[:4]",
     "{ints!}.extend({ints}[:2])",
     "{ints!}.insert({small}, {int})",
     "{ints!}.sort(key=lambda v: v % 4)",
