@@ -24,7 +24,7 @@ _TRACED_STDLIB = {
     "numbers", "operator", "typing", "_collections_abc", "bisect", "heapq", "statistics",
     "fractions", "textwrap", "string", "keyword", "reprlib", "copyreg", "warnings",
     "math", "itertools", "weakref", "os", "inspect", "logging", "posixpath", "genericpath",
-    "_weakrefset",
+    "_weakrefset", "pathlib", "uuid",
 }  # fmt: skip
 
 # Libraries that work on arrays of their own, on files, or on the process.

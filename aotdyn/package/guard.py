@@ -134,6 +134,16 @@ def _empty_cell(guard, name, value):
     return f"{value(guard.source)} == {name(Import('types', 'CellType'))}()"
 
 
+def _slot(negation: str) -> Callable[..., str]:
+    """Whether the slot with a name holds something, in an object of a known class without a
+    `__getattr__`."""
+
+    def text(guard, name, value):
+        return f"{negation}hasattr({value(guard.source)}, {guard.expected!r})"
+
+    return text
+
+
 def _in_context(operator: str) -> Callable[..., str]:
     """Whether a `ContextVar` is set in the present context, or is not."""
 
@@ -264,6 +274,8 @@ def _no_global_hooks(guard, name, value):
 
 KINDS: dict[str, Callable[..., str]] = {
     "EMPTY_CELL": _empty_cell,
+    "SLOT": _slot(""),
+    "EMPTY_SLOT": _slot("not "),
     "TYPE": _type,
     "IS": _is,
     "EQUALS": _equals,

@@ -142,7 +142,10 @@ def _data_descriptor(t, self: ObjectVariable, name: str, value: Any, owner: type
             if isinstance(self, ExceptionVariable):
                 raise GraphBreak("attribute", f"{self.cls.__qualname__}.{name}")
             no_attribute(t, self, name)
-        return t.lazy(_slot(t, self, value, name), Attribute(self.source, name))
+        held = _slot(t, self, value, name)
+        if held is None:
+            no_attribute(t, self, name)
+        return held
     if isinstance(value, types.GetSetDescriptorType):
         raise GraphBreak("attribute", f"{self.cls.__qualname__}.{name}")
     if not isinstance(type(value).__get__, types.FunctionType):
@@ -151,11 +154,25 @@ def _data_descriptor(t, self: ObjectVariable, name: str, value: Any, owner: type
     return call_method(t, descriptor, "__get__", [self, Known(self.cls)], on_class=True)
 
 
-def _slot(t, self: ObjectVariable, descriptor: Any, name: str) -> Any:
+def _slot(t, self: ObjectVariable, descriptor: Any, name: str) -> Variable | None:
+    """What a slot of an object that existed before holds, None if that is nothing. Guarded in
+    either case, as the value may never be looked at."""
     try:
-        return descriptor.__get__(self.live, self.cls)
+        held = t.lazy(descriptor.__get__(self.live, self.cls), Attribute(self.source, name))
     except AttributeError:
-        raise GraphBreak("missing_attribute", name) from None
+        held = None
+    if is_plainly_read(t, self.cls):
+        t.guard("EMPTY_SLOT" if held is None else "SLOT", self.source, name)
+    elif held is None:
+        # A guard cannot ask without running code of the program.
+        raise GraphBreak("missing_attribute", name)
+    return held
+
+
+def is_plainly_read(t, cls: type) -> bool:
+    """Whether reading attributes runs no method of the class."""
+    plain = lookup(t, cls, "__getattribute__")[1] is object
+    return plain and lookup(t, cls, "__getattr__")[0] is MISSING
 
 
 def own_attribute(t, self: ObjectVariable, name: str) -> Variable | None:
@@ -424,7 +441,11 @@ def generic_delattr(t, self: ObjectVariable, name: str) -> None:
             descriptor = member_raw(t, self.cls, owner, name, held)
             call_method(t, descriptor, "__delete__", [self], on_class=True)
             return
-        _data_descriptor(t, self, name, held, owner)
+        try:
+            _data_descriptor(t, self, name, held, owner)
+        except Raised:
+            # Of a slot that holds nothing.
+            t.raise_exception(AttributeError, name)
     elif own_attribute(t, self, name) is None:
         no_attribute(t, self, name)
     delete_own(t, self, name)
@@ -439,7 +460,7 @@ def delete_own(t, self: ObjectVariable, name: str) -> None:
         came_in = name in own_dict_of(self)
         t.guard("HAS" if came_in else "LACKS", source, name)
     elif came_in and name in self.attributes:
-        _slot(t, self, getattr(self.cls, name), name)
+        came_in = _slot(t, self, getattr(self.cls, name), name) is not None
     t.effects.delete_attribute(self, name, came_in)
 
 

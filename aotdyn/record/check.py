@@ -117,9 +117,11 @@ class CheckWriter:
         self.lines, self._read = outer, read
 
     def _is_implied(self, guard: Guard, dicts: set[Source | None]) -> bool:
-        """Whether a guard asks for a key of a dict whose item is read anyhow: without the key that
+        """Whether a guard asks for what is read anyhow, a slot or a key of a dict: without it that
         is a miss."""
         key = guard.expected
+        if guard.kind == "SLOT":
+            return Attribute(guard.source, key) in self._uses
         if guard.kind != "HAS" or type(key) is not str:
             return False
         is_dict = guard.source in dicts or own_dict_of(guard.source) is not None

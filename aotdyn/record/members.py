@@ -8,7 +8,7 @@ from ..package.source import Attribute, Bound, Item
 from .references import importable
 from .signals import GraphBreak, Raised
 from .stand_ins import stand_in_for
-from .variables import DELETED, Constant, FunctionVariable, Variable
+from .variables import DELETED, Constant, Variable
 from .wrap import live_function
 
 MISSING = object()
@@ -63,23 +63,21 @@ def member(t, cls: type, name: str, value: Any) -> Variable:
     return t.realize(t.lazy(value, t.references.member_source(cls, name)))
 
 
-def function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) -> FunctionVariable:
+def function_of(t, holder: Any, owner: type, cls: type, name: str, part: str) -> Variable:
     """The function inside a property, classmethod or staticmethod of a class; guarded."""
     function = getattr(holder, part)
-    if hasattr(type(function), "__get__") and not isinstance(function, types.FunctionType):
-        # A class method of a descriptor, such as a property of the class.
-        raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
     made = t.made_as(function)
     if made is not None:
         return made
     base = importable(owner)
     source = t.references.member_source(cls, name)
     if isinstance(holder, staticmethod | classmethod):
+        if hasattr(type(function), "__get__") and not isinstance(function, types.FunctionType):
+            # A class method of a descriptor, such as a property of the class.
+            raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
         source = source if isinstance(holder, staticmethod) else Attribute(source, "__func__")
         return t.realize(t.lazy(function, source))
-    if not isinstance(function, types.FunctionType):
-        raise GraphBreak("attribute", f"{cls.__qualname__}.{name}")
-    if base is None:
+    if base is None or not isinstance(function, types.FunctionType):
         return t.realize(t.lazy(function, Attribute(source, part)))
     reference = Import(base.module, f"{base.qualname}.{name}.{part}")
     t.guard("IS", Attribute(source, part), reference)

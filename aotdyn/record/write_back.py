@@ -72,7 +72,9 @@ def _list_effect(w: BodyWriter, v: ListVariable, target: str) -> list[str]:
 
 def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
     """Replays the changes in order. A key's final value is stored at the first store after its
-    last removal: that store decides its place in the dict's order."""
+    last removal: that store decides its place in the dict's order. What was stored and is removed
+    again is stored as well, as long as that is not much: it takes a place in the table, which
+    decides what iterators over the dict go on with."""
     clear, remove, store = _DICT_WRITES
     if v.owner is not None:
         # Without running methods that the class overrides.
@@ -84,16 +86,24 @@ def _dict_effect(w: BodyWriter, v: DictVariable, target: str) -> list[str]:
     for index, change in enumerate(v.changes):
         if change[0] == "clear":
             lines.append(clear.format(target))
-        elif change[0] == "del":
+            continue
+        removal = _removal(v, change[1], index)
+        if change[0] == "del":
+            stored.discard(change[1])
             lines.append(remove.format(target, w.value(change[2])))
         elif change[0] in ("first", "last"):
-            if not _removed_later(v, change[1], index):
+            if removal is None:
                 move = w.ref(MOVE)
                 lines.append(f"{move}({target}, {w.value(change[2])}, {change[0] == 'last'})")
-        elif change[1] not in stored and not _removed_later(v, change[1], index):
+        elif change[1] in stored:
+            continue
+        elif removal is None:
             stored.add(change[1])
             key, item = v.items[change[1]]
             lines.append(store.format(target, w.value(key), w.value(item)))
+        elif removal[0] == "del" and not is_long(v.changes):
+            stored.add(change[1])
+            lines.append(store.format(target, w.value(removal[2]), "None"))
     return lines
 
 
@@ -105,9 +115,15 @@ _DICT_WRITES = "{}.clear()", "{}.pop({}, None)", "{}[{}] = {}"
 _MAPPING_WRITES = "clear({})", "pop({}, {}, None)", "__setitem__({}, {}, {})"
 
 
-def _removed_later(v: DictVariable, key: Any, index: int) -> bool:
-    later = v.changes[index + 1 :]
-    return any(change[0] == "clear" or change[:2] == ("del", key) for change in later)
+def _removal(v: DictVariable, key: Any, index: int) -> tuple | None:
+    """The change, after the one with this index, after which a key is not there any more: the last
+    that clears the dict, or the next that removes the key."""
+    later = [
+        change for change in v.changes[index + 1 :]
+        if change[0] == "clear" or change[:2] == ("del", key)
+    ]  # fmt: skip
+    cleared = [change for change in later if change[0] == "clear"]
+    return (*cleared, *later, None)[0]
 
 
 def _set_effect(w: BodyWriter, v: SetVariable, target: str) -> list[str]:

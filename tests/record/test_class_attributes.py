@@ -1,5 +1,9 @@
-"""Attributes of classes that are set, deleted and patched in a frame."""
+"""Attributes of classes that are set, deleted and patched in a frame; slots that hold nothing, and
+properties whose accessor is no function."""
 
+import copy
+import functools
+import operator
 
 import torch
 
@@ -179,6 +183,121 @@ def p_super_set(x):
     r = C(1).m()
     A0.m = M
     return restored((r, C(1).m(), x))
+
+
+# -- slots ------------------------------------------------------------
+
+
+class Slotted:
+    __slots__ = ("a", "_b")
+
+    def __init__(self, a, b=None):
+        self.a = a
+        if b is not None:
+            self._b = b
+
+    @property
+    def b(self):
+        try:
+            return self._b
+        except AttributeError:
+            self._b = self.a * 2
+            return self._b
+
+
+class Falls(Slotted):
+    __slots__ = ()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return f"no {name}"
+
+
+EMPTY_AND_FULL = [
+    (torch.ones(2), Slotted(4), Slotted(5, 3)),
+    (torch.ones(2), Slotted(4, 6), Slotted(7)),
+    (torch.ones(2), Slotted(4), Slotted(5)),
+]
+
+
+@program(*EMPTY_AND_FULL)
+def p_slots_are_filled_when_they_are_asked_for(x, first, second):
+    return x * first.b, second.b, first.b, first._b
+
+
+@program(*EMPTY_AND_FULL)
+def p_slots_are_looked_at(x, first, second):
+    return x, hasattr(first, "_b"), getattr(second, "_b", None), hasattr(first, "a")
+
+
+@program(*EMPTY_AND_FULL)
+def p_the_value_of_a_slot_is_handed_on(x, first, second):
+    try:
+        value = first._b
+    except AttributeError as error:
+        value = str(error), error.name, error.obj is first
+    return value, x
+
+
+@program(*EMPTY_AND_FULL)
+def p_slots_are_emptied(x, first, second):
+    told = []
+    for each in (first, second):
+        for _ in range(2):
+            try:
+                del each._b
+            except AttributeError as error:
+                told.append((str(error), hasattr(each, "_b")))
+    first._b = 3
+    del first._b
+    return x, told, hasattr(first, "_b"), Slotted(1, 2).b
+
+
+@program(*EMPTY_AND_FULL)
+def p_objects_with_empty_slots_are_copied(x, first, second):
+    copied = copy.copy(first)
+    return x, hasattr(copied, "_b"), copied.a, copy.deepcopy(second).b
+
+
+@program(*[(torch.ones(2), Falls(4)), (torch.ones(2), Falls(4, 5))], breaks=None)
+def p_a_class_has_the_last_word_on_its_empty_slots(x, held):
+    return x, held.b, held._b, held.other
+
+
+# -- properties ------------------------------------------------------------
+
+
+class Adds:
+    def __call__(self, of):
+        return of.c + 1
+
+
+class Odd:
+    c = 4
+    x = property(operator.attrgetter("c"))
+    y = property(Adds())
+    z = property(len)
+    w = property(type)
+    u = property(functools.partial(max, 3, key=lambda value: 0))
+
+    def __len__(self):
+        return 7
+
+    def put(self, value):
+        self.c = value
+
+    v = property(operator.attrgetter("c"), put)
+
+
+ODD = Odd()
+
+
+@program()
+def p_accessors_that_are_no_functions(x):
+    made = Odd()
+    made.v = 9
+    return x * ODD.x, ODD.y, ODD.z, ODD.w is Odd, ODD.u, made.v, made.x
 
 
 test_agrees = program.test()

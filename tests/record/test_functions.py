@@ -1081,4 +1081,22 @@ def p_sentinels(x, value):
     return x + given(value), given(), given(OTHER), given(2), value is OTHER, value is x
 
 
+BY_NAME, BY_INDEX = operator.attrgetter("a.b", "c"), operator.itemgetter(1, 0)
+CALLS, CALLS_NAMED = operator.methodcaller("split", "-"), operator.methodcaller("split", sep="-")
+
+
+@program(
+    *((torch.ones(2), getter) for getter in map(operator.itemgetter, (0, 1, "a"))), breaks=0
+)
+def p_getters_that_came_in(x, getter):
+    held = NS(a=NS(b=1), c=2)
+    found = BY_NAME(held), BY_INDEX([5, 6]), CALLS("a-b"), BY_NAME is BY_NAME, BY_INDEX is BY_NAME
+    return x, found, getter({0: "0", 1: "1", "a": "a"}), getter, type(getter)
+
+
+@program(breaks=None)
+def p_a_call_with_keywords_that_came_in(x):
+    return x, CALLS_NAMED("a-b")
+
+
 test_agrees = program.test()

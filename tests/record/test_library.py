@@ -10,10 +10,13 @@ import itertools
 import json
 import logging
 import os
+import pathlib
 import re
 import shlex
 import struct
+import sys
 import textwrap
+import uuid
 import warnings
 
 import torch
@@ -384,6 +387,63 @@ def p_locals_after_a_break(x):
     a, unused = 1, [7]
     note(unused, a)
     return sorted(locals()), x
+
+
+class Settings:
+    def __init__(self):
+        self.folder, self.name = pathlib.Path("/tmp"), "x"
+
+    @property
+    def out(self):
+        return self.folder / self.name / f"{self.name}.pt"
+
+
+SETTINGS, HERE, ID = Settings(), pathlib.PurePath("a/b.txt"), uuid.UUID(int=5)
+
+
+@program(*[(torch.ones(2),)] * 3)
+def p_path_objects(x):
+    made = pathlib.Path("x")
+    told = made / "y" == pathlib.Path("x/y"), repr(made), made.parts, str(made.with_suffix(".pt"))
+    more = (made / "c").relative_to(made), made.as_posix(), os.fspath(made), f"{made}", "%s" % made
+    looked = HERE.stem, HERE.suffix, HERE.parent.name, str(SETTINGS.out), SETTINGS.out.parent.name
+    pure = pathlib.PurePosixPath("/a/b/../c.tar.gz")
+    names = pure.suffixes, pure.anchor, pure.root, pure.drive, pure.match("*.gz"), [*pure.parents]
+    return x, told, more, looked, names, hash(made) == hash(pathlib.Path("x")), {made: 1}, HERE
+
+
+@program()
+def p_paths_refuse(x):
+    told = []
+    for refused in (
+        lambda: pathlib.Path("a").relative_to("b"),
+        lambda: pathlib.Path("a").with_name(""),
+        lambda: pathlib.Path(3),
+        lambda: setattr(HERE, "other", 3),
+        lambda: os.fspath(None),
+    ):
+        try:
+            refused()
+        except (ValueError, TypeError, AttributeError) as error:
+            told.append((type(error), str(error)))
+    return told, x
+
+
+@program(breaks=None)
+def p_paths_that_are_there(x):
+    return x, pathlib.Path("/nowhere").exists(), pathlib.Path.cwd() == pathlib.Path(os.getcwd())
+
+
+@program()
+def p_uuids(x):
+    other = uuid.UUID("12345678123456781234567812345678")
+    found = str(ID), ID.hex, ID == uuid.UUID(int=5), {ID: 3}[uuid.UUID(int=5)], repr(other)
+    return x, found, other.version, ID < other, ID
+
+
+@program()
+def p_interned_texts(x):
+    return x, sys.intern("a" + str(x.dim())), {sys.intern("k"): 1}
 
 
 test_agrees = program.test()

@@ -8,6 +8,7 @@ import operator
 import pytest
 import torch
 
+import aotdyn
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
 from tests.record.programs import Programs, note, outcome_of
@@ -341,6 +342,35 @@ def p_loops_over_what_the_frame_has_made_and_grows(x):
     table = {"a": 1}
     for each in table:
         table[each + "b"] = 1
+    return x
+
+
+@program(*((X, {"b": 9, "c": 0}, n, []) for n in (1, 3, 4)), breaks=None)
+def p_the_room_of_a_table_decides_what_comes_next(x, table, n, log):
+    for value in table.values():
+        log.append(value)
+        for _ in range(n):
+            table.update(a=2, b=3)
+            table.pop("b")
+    return x
+
+
+@program(*((X, {"b": 9, "c": 0}, n, []) for n in (1, 3, 4)), breaks=None)
+def p_tables_are_changed_by_other_entries(x, table, n, log):
+    def change(x):
+        for _ in range(n):
+            table["a"], table["b"] = 2, 3
+            del table["b"]
+        return x + 1
+
+    change = compiled(change, Settings("eager"))
+
+    @aotdyn.disable
+    def run():
+        for key in table:
+            log.append((key, change(x)))
+
+    run()
     return x
 
 

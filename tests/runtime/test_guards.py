@@ -124,6 +124,14 @@ class Derived(Base):
     pass
 
 
+class Slotted:
+    __slots__ = ("a",)
+
+    def __init__(self, *values):
+        for value in values:
+            self.a = value
+
+
 class Virtual(collections.abc.Sized):
     def __len__(self):
         return 0
@@ -246,6 +254,8 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("KEYS", V, (1, "b")), [{1: 1, "b": 2}], [{True: 1, "b": 2}, {1.0: 1, "b": 2}, {1: 1}]),
     (Guard("KEYS", V, (here("Color.RED"), 1)), [{Color.RED: 1, 1: 1}],
      [{Color.BLUE: 1, 1: 1}, {1: 1, Color.RED: 1}, {Color.RED: 1}]),
+    (Guard("SLOT", V, "a"), [Slotted(1), Slotted(None)], [Slotted()]),
+    (Guard("EMPTY_SLOT", V, "a"), [Slotted()], [Slotted(1), Slotted(None)]),
     (Guard("HAS", V, "a"), [{"a": 1}, {"b": 1, "a": None}], [{}, {"b": 1}, None]),
     (Guard("HAS", V, (1, "a")), [{(1, "a"): 1}], [{}, {(1, "b"): 1}]),
     (Guard("HAS", V, here("Color.RED")), [{Color.RED: 1}], [{Color.BLUE: 1}]),

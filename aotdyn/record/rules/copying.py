@@ -13,11 +13,10 @@ from ..attributes import has_own_dict
 from ..hazards import storage_of
 from ..iteration import iterate
 from ..live_dicts import dict_item
-from ..members import lookup, static_lookup
+from ..members import static_lookup
 from ..operation import apply, call_method
 from ..signals import GraphBreak, Raised
 from ..variables import (
-    DELETED,
     Constant,
     DictVariable,
     ExceptionVariable,
@@ -91,7 +90,7 @@ def _state(t, self: Variable) -> Variable:
         state = own if own.items else NONE
     slots = {}
     for name in copyreg._slotnames(cls):  # type: ignore[attr-defined]
-        value = _slot(t, self, name)
+        value = _slot(t, self, str(name))
         if value is not None:
             slots[name] = (Constant(name), value)
     return t.new(TupleVariable([state, t.new(DictVariable(slots))])) if slots else state
@@ -99,19 +98,12 @@ def _state(t, self: Variable) -> Variable:
 
 def _slot(t, self: ObjectVariable, name: str) -> Variable | None:
     """What a slot holds, None if that is nothing."""
-    if not isinstance(lookup(t, self.cls, name)[0], types.MemberDescriptorType):
-        # A name that the class has listed by itself.
-        try:
-            return apply(t, getattr, [self, Constant(str(name))])
-        except Raised as raised:
-            if not issubclass(raised.value.type, AttributeError):
-                raise
-            return None
-    if self.live is not None and not hasattr(self.live, name) and name not in self.attributes:
-        raise GraphBreak("missing_attribute", name)
-    if self.live is None and self.attributes.get(name, DELETED) is DELETED:
+    try:
+        return apply(t, getattr, [self, Constant(name)])
+    except Raised as raised:
+        if not issubclass(raised.value.type, AttributeError):
+            raise
         return None
-    return apply(t, getattr, [self, Constant(name)])
 
 
 @rule((set.__reduce__, frozenset.__reduce__), SetVariable)

@@ -9,10 +9,12 @@ import inspect
 import itertools
 import operator
 import os
+import sys
 from collections.abc import Iterable
+from typing import Any
 
 from ...package.reference import Import
-from ...package.source import Attribute
+from ...package.source import Attribute, Called, Item, Source
 from ..body import BodyWriter, rebuilds
 from ..iteration import advance, iterate
 from ..live_dicts import dict_item
@@ -35,7 +37,7 @@ from ..variables.library import (
     PartialVariable,
     PoolIterator,
 )
-from ..wrap import require_few, wraps
+from ..wrap import opaque, require_few, wraps
 from .table import advances, calls, rule
 
 NONE = Constant(None)
@@ -137,9 +139,25 @@ def _built(maker, polyfill, cls=None) -> None:
         return t.new(BuiltVariable(maker, cls or maker, args, kwargs, polyfill))
 
 
-for _name in ("itemgetter", "attrgetter", "methodcaller"):
-    _built(getattr(operator, _name), getattr(callables, _name))
+_GETTERS = {
+    operator.itemgetter: callables.itemgetter, operator.attrgetter: callables.attrgetter,
+    operator.methodcaller: callables.methodcaller,
+}  # fmt: skip
+for _maker, _polyfill in _GETTERS.items():
+    _built(_maker, _polyfill)
 _built(functools.cmp_to_key, callables.cmp_to_key, type(functools.cmp_to_key(len)))
+
+
+@wraps(operator.itemgetter, operator.attrgetter, operator.methodcaller)
+def _getter(t, value: Any, source: Source) -> Variable:
+    """What it was made of is what it is copied by."""
+    maker, args = value.__reduce__()
+    if maker is not type(value):
+        # A call of a method with keywords.
+        return opaque(t, value, source)
+    t.guard("TYPE", source, t.references.to(maker))
+    found = t.realize(t.lazy(args, Item(Called(Attribute(source, "__reduce__")), 1)))
+    return BuiltVariable(maker, maker, found.items, {}, _GETTERS[maker], source)
 
 
 @calls(BuiltVariable)
@@ -305,7 +323,18 @@ def fspath(t, path):
         return path
     if isinstance(path, ObjectVariable) and hasattr(path.type, "__fspath__"):
         return call_method(t, path, "__fspath__", on_class=True)
+    if isinstance(path, Constant):
+        told = f"expected str, bytes or os.PathLike object, not {path.type.__name__}"
+        t.raise_exception(TypeError, told)
     return NotImplemented
+
+
+@rule(sys.intern)
+def intern(t, text):
+    """The text is the same; that it is one object with others of its kind is for Python to see."""
+    if text.type is not str:
+        return NotImplemented
+    return Constant(sys.intern(t.constant(text)))
 
 
 @rule(collections._count_elements)

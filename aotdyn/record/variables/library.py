@@ -21,9 +21,9 @@ class BuiltVariable(Variable):
 
     def __init__(
         self, maker: Any, cls: type, args: list[Variable], kwargs: dict[str, Variable],
-        polyfill: FunctionType,
+        polyfill: FunctionType, source: Source | None = None,
     ):  # fmt: skip
-        super().__init__()
+        super().__init__(source)
         self.maker = maker
         self.cls = cls
         self.args = args
