@@ -151,14 +151,22 @@ def _name_of(value: Any) -> Any:
 
 
 def _told(value: Any, attribute: str) -> Any:
-    """What an object tells of itself; a class as it is, whatever its metaclass makes of that."""
-    held = vars(type).get(attribute) if isinstance(value, type) else None
+    """What an object tells of itself; a class what C makes of it, whatever a metaclass of Python
+    does: one of C has its way of telling, as its classes may have members under these names."""
+    held = _descriptor(type(value), attribute) if isinstance(value, type) else None
     if held is None:
         return getattr(value, attribute, None)
     try:
         return held.__get__(value)
     except AttributeError:
         return None
+
+
+def _descriptor(metaclass: type, attribute: str) -> Any:
+    """How C reads an attribute of the classes of a metaclass."""
+    held = (vars(base).get(attribute) for base in metaclass.__mro__)
+    of_c = (each for each in held if isinstance(each, types.GetSetDescriptorType))
+    return next(of_c, None)
 
 
 # What `list[int]`, `int | None`, `Optional[int]` and the like are instances of.

@@ -6,6 +6,7 @@ PYTEST_DONT_REWRITE: the traced assert must be the plain instruction.
 import logging
 import random
 
+import numpy as np
 import pytest
 import torch
 
@@ -214,6 +215,19 @@ def test_random_state_is_that_of_eager(agree):
         return a + r + torch.rand(3)
 
     agree(fn, (torch.randn(3),))
+
+
+def test_draws_of_numpy_can_be_packaged(agree):
+    """They are methods of a class of C whose own class has members for what classes are asked."""
+    generator = np.random.default_rng(0)
+
+    def fn(x):
+        np.random.seed(3)
+        weight = np.random.beta(1.0, 1.0)
+        return x * float(weight) + np.random.randint(5), generator.integers(0, 1)
+
+    found = agree(fn, (torch.randn(3),))
+    assert not any(variant.obstacles for variant in found.variants)
 
 
 def test_item_and_tolist(agree):
