@@ -204,6 +204,17 @@ def _deletes_variables(code: CodeType) -> bool:
     return False
 
 
+@functools.lru_cache(maxsize=4096)
+def drops_parameters(code: CodeType) -> bool:
+    """Whether a function may let go of what it was called with before it ends."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    stores = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")
+    return any(
+        instruction.opname in stores and instruction.argval in code.co_varnames[:count]
+        for instruction in dis.get_instructions(code)
+    )
+
+
 _MAKES_MODULES = {"__init__", "__setstate__", "initialize_parameters", "reset_parameters"}
 
 

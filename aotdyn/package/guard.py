@@ -158,6 +158,12 @@ def _no_end(guard, name, value):
     return f"not {name(Runtime('has_end'))}({value(guard.source)})"
 
 
+def _no_end_at(guard, name, value):
+    """A dict has no item under the key that is expected, or one without an end."""
+    key = _key(guard.expected, name)
+    return f"not {name(Runtime('has_end'))}({value(guard.source)}.get({key}))"
+
+
 def _nonempty(guard, name, value):
     return f"not not {value(guard.source)}"
 
@@ -292,6 +298,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "ARRAY": _array,
     "HOLDS": _holds,
     "NO_END": _no_end,
+    "NO_END_AT": _no_end_at,
     "SET": _in_context("in"),
     "UNSET": _in_context("not in"),
     "LEFT": _left(">="),

@@ -2,8 +2,18 @@
 
 import gc
 import io
-from types import CodeType, FrameType, FunctionType, GeneratorType, ModuleType, TracebackType
+from collections.abc import Iterator
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    ModuleType,
+    TracebackType,
+)
 from typing import Any
+from weakref import ReferenceType, getweakrefcount, getweakrefs
 
 import torch
 
@@ -14,17 +24,29 @@ _PLAIN = frozenset((
     int, float, complex, str, bool, bytes, bytearray, type(None), range, torch.dtype, torch.device,
     torch.Size, io.StringIO, io.BytesIO,
 ))  # fmt: skip
+_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+# By identity: a metaclass may refuse to hash its classes.
+_PLAIN_IDS = frozenset(map(id, _PLAIN))
+_TENSOR_IDS = frozenset(map(id, _TENSORS))
 # What others are sure to hold as well, with all that it holds.
 _OF_OTHERS = (type, ModuleType, CodeType)
+# Of these too, which may be keys of anybody's tables.
+_OF_TABLES = (*_OF_OTHERS, FunctionType, BuiltinFunctionType)
+
+
+def _is_bare(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds nothing but its class, and nobody waits for its end."""
+    return len(gc.get_referents(tensor)) <= 1 and not getweakrefcount(tensor)
 
 
 def is_plain(value: Any) -> bool:
     """Whether a value is of a type whose values hold nothing."""
-    return type(value) in _PLAIN
+    return id(type(value)) in _PLAIN_IDS
 
 
-# So far down it is looked.
-_DEEPEST = 4
+# So far down it is looked, and at so many values.
+_DEEPEST = 8
+_MOST = 20_000
 
 
 def has_end(value: Any) -> bool:
@@ -34,37 +56,63 @@ def has_end(value: Any) -> bool:
     Instances of classes of Python are looked into where the value is one or directly holds it, and
     tensors and modules where the value is one: what is further away has owners of its own.
     """
-    kind = type(value)
-    if kind in _PLAIN:
+    kind = id(type(value))
+    if kind in _PLAIN_IDS or kind in _TENSOR_IDS and _is_bare(value):
         return False
+    return next(_ends(value), None) is not None
+
+
+def ends_in(value: Any) -> list[int]:
+    """The ids of what has an end itself, of a value and what goes with it. See `has_end`."""
+    return [*map(id, _ends(value))]
+
+
+def _ends(value: Any) -> Iterator[Any]:
     level: list[Any] = [value]
-    kinds = {kind}
+    looked_at = 0
     for depth in range(_DEEPEST):
-        if any(map(_kind_has_end, kinds)):
-            return True
-        if GeneratorType in kinds and any(map(_is_suspended, level)):
-            return True
-        opened = {kind for kind in kinds if _is_opened(kind, depth)}
-        if not opened:
-            return False
-        level = _held_by([each for each in level if type(each) in opened])
-        kinds = {*map(type, level)} - _PLAIN
-    return False
+        kinds = {id(kind): kind for kind in map(type, level) if id(kind) not in _PLAIN_IDS}
+        ending = {key for key, kind in kinds.items() if _kind_has_end(kind)}
+        if ending or id(GeneratorType) in kinds or any(map(getweakrefcount, level)):
+            yield from (each for each in level if id(type(each)) in ending or _is_seen(each))
+        opened = {key for key, kind in kinds.items() if _is_opened(kind, depth)}
+        looked_at += len(level)
+        if not opened or looked_at > _MOST:
+            return
+        level = _held_by([each for each in level if id(type(each)) in opened])
 
 
 def _kind_has_end(kind: type) -> bool:
+    if id(kind) in _TENSOR_IDS:
+        return False
     return kind is memoryview or kind is not GeneratorType and hasattr(kind, "__del__")
 
 
-def _is_suspended(value: Any) -> bool:
-    # It may wait in blocks that it leaves, or run others that do.
-    return type(value) is GeneratorType and value.gi_frame is not None
+def _is_seen(value: Any) -> bool:
+    """Whether something is told when a value goes, or runs then: a generator may wait in blocks
+    that it leaves, or run others that do."""
+    if type(value) is GeneratorType:
+        return value.gi_frame is not None
+    if issubclass(type(value), _OF_TABLES):
+        return False
+    return any(map(_tells, getweakrefs(value)))
+
+
+def _tells(reference: ReferenceType) -> bool:
+    """Whether a weak reference tells the program; those of torch's tables and ours do not."""
+    told = reference.__callback__
+    return told is not None and not str(getattr(told, "__module__", "")).startswith(_SILENT)
+
+
+_SILENT = ("torch.utils.weak", "aotdyn.")
 
 
 def _is_opened(kind: type, depth: int) -> bool:
+    if id(kind) in _TENSOR_IDS:
+        return depth == 0
     if issubclass(kind, _OF_OTHERS):
         return False
-    if issubclass(kind, torch.Tensor | torch.nn.Module):
+    if issubclass(kind, (torch.Tensor, torch.nn.Module)):
         return depth == 0
     return depth < 2 or not kind.__flags__ & _MADE_BY_PYTHON
 

@@ -9,17 +9,23 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import CodeType, FunctionType, MethodDescriptorType
+from types import CodeType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
 from ..markers import is_disabled
 from ..package.point import RAISE, RESUME, STEP, Point
 from ..package.reference import EntryAt
-from ..policy import asks_for_gradients, keeps_locals, looks_for_callers, sees_lifetimes
+from ..policy import (
+    asks_for_gradients,
+    drops_parameters,
+    keeps_locals,
+    looks_for_callers,
+    sees_lifetimes,
+)
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
-from .lifetimes import frame_ends, is_held
+from .lifetimes import ends_with_call, frame_ends, has_moved, is_held
 from .references import importable
 from .signals import GraphBreak, SkipFrame
 from .variables import (
@@ -127,15 +133,19 @@ class Ending:
         if self.ins.opname not in ("CALL", "CALL_FUNCTION_EX"):
             return
         for value in self.stack:
-            known = value.known if isinstance(value, Lazy) else value
-            if isinstance(known, MethodVariable):
-                known = self.t.realize(known.function)
-            if isinstance(known, Known):
-                yield known.value
-            elif known is None:
-                yield value.value
-            elif isinstance(known, FunctionVariable):
-                yield known.live if known.live is not None else known
+            yield from self.callable(value)
+
+    def callable(self, value: Variable | str) -> Iterator[Any]:
+        """The live object that is called where a value is, if it can be."""
+        known = value.known if isinstance(value, Lazy) else value
+        if isinstance(known, MethodVariable):
+            known = self.t.realize(known.function)
+        if isinstance(known, Known):
+            yield known.value
+        elif known is None:
+            yield value.value
+        elif isinstance(known, FunctionVariable):
+            yield known.live if known.live is not None else known
 
     # -- going on ------------------------------------------------------------------------------
 
@@ -144,10 +154,12 @@ class Ending:
         values, point = self.continuation(offset, [*self.stack, *(pushed or [])])
         return f"{self.w.runtime('Next')}(({self.w.ref(EntryAt(point))}, ({values})))"
 
-    def plain(self, offset: int) -> str:
-        """The expression that runs the rest of the frame as plain Python."""
+    def plain(self, offset: int, alone: bool = False) -> str:
+        """The expression that runs the rest of the frame as plain Python. alone: and all that it
+        calls."""
         values, point = self.continuation(offset, list(self.stack), everything=True)
-        return f"{self.w.runtime('Rest')}({self.w.ref(EntryAt(point))}, [{values}])"
+        given = f"{self.w.ref(EntryAt(point))}, [{values}]{', True' if alone else ''}"
+        return f"{self.w.runtime('Rest')}({given})"
 
     def raising(self, error: str) -> str | None:
         """The expression for the continuation that begins with an exception of the instruction;
@@ -220,9 +232,11 @@ class Ending:
         values = self.frame.locals
         if self.sees_lifetimes:
             return set(self.frame.code.co_varnames)
+        used = [value for name, value in values.items() if name in live]
+        used += [value for value in self.stack if isinstance(value, Variable)]
         return {
             name for name, value in values.items()
-            if name not in live and (_is_frames_class(value) or is_held(self.t, value))
+            if name not in live and (_is_frames_class(value) or is_held(self.t, value, used))
         }
 
     @property
@@ -288,8 +302,10 @@ def write_break(
     ending = Ending(t, writer, frame, ins)
     planned = PLANS.get(ins.opname)
     guarded = None
-    if not execute:
+    if not execute or ins.opname in _STEPS and has_moved(t, frame):
         ending.then(f"return {ending.resume(ins.start)}")
+    elif hands_over(ending):
+        ending.then(f"return {ending.plain(ins.start, alone=True)}")
     elif planned is None or calls(ending, _KEEP_FRAME):
         ending.then(f"return {ending.plain(ins.start)}")
     else:
@@ -355,10 +371,25 @@ def looks_at_locals(ending: Ending) -> bool:
 
 def _code(function: Any) -> CodeType | None:
     """The code of a Python function, live or made in the frame."""
+    if type(function) is MethodType:
+        function = function.__func__
     if type(function) is FunctionType:
         return function.__code__
     # Not `isinstance`, which asks an object for its class.
     return function.code if issubclass(type(function), FunctionVariable) else None
+
+
+def hands_over(ending: Ending) -> bool:
+    """Whether the instruction calls a function that may let go of a parameter before it ends, and
+    the program sees that: nothing but the function's own frame may hold the argument."""
+    if ending.ins.opname != "CALL":
+        return False
+    method, callee, *operands = ending.stack[-(ending.ins.arg or 0) - 2 :]
+    code = _code(next(ending.callable(callee if isinstance(method, Null) else method), None))
+    if code is None or not drops_parameters(code):
+        return False
+    given = [each for each in operands if isinstance(each, Lazy)]
+    return any([ends_with_call(ending.t, ending.frame, each) for each in given])
 
 
 # They look at all variables of the frame they are called from; they may keep that frame.

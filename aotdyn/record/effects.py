@@ -5,7 +5,7 @@ graph. Objects that the frame made itself need no write-back: they are built in 
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..package.reference import Reference
@@ -38,8 +38,12 @@ class Effects:
     whether an instruction has done anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, step: Callable[[], int]) -> None:
         self.changed: dict[int, Variable] = {}
+        # The step of the root frame at which each of these, or a global variable or an attribute of
+        # a class, was changed first.
+        self.since: dict[Any, int] = {}
+        self._step = step
         self.count = 0
         # Attributes that were deleted and set again: (id of the object, name).
         self.renewed: set[tuple[int, str]] = set()
@@ -94,6 +98,7 @@ class Effects:
         self.count += 1
         if variable.source is not None:
             self.changed.setdefault(id(variable), variable)
+            self.since.setdefault(id(variable), self._step())
 
     def set_cell(self, cell: CellVariable, content: Variable | None) -> None:
         """Stores into a closure cell; None empties it."""
@@ -205,11 +210,13 @@ class Effects:
             raise GraphBreak("mutation", "a function that runs at another time sets a global")
         self.count += 1
         self.globals[id(globals_), name] = (globals_, source, value)
+        self.since.setdefault((id(globals_), name), self._step())
 
     def set_member(self, cls: type, name: str, value: Any) -> None:
         """Sets an attribute of a class that existed before; DELETED removes it."""
         self.count += 1
         self.members[cls, name] = value
+        self.since.setdefault((cls, name), self._step())
 
     def member(self, cls: type, name: str) -> Any:
         """What a lookup that starts at a class finds among the attributes that were set; None

@@ -5,7 +5,7 @@ A handler moves values and returns None (go on), a byte offset (jump), `Return` 
 
 from .bytecode import Instruction
 from .frame import Frame
-from .lifetimes import dropped
+from .lifetimes import dropped, require_held
 from .opcodes import HANDLERS, REFUSED
 from .opcodes.control import Return, Yield
 from .signals import GraphBreak, Raised, SkipFrame
@@ -27,18 +27,21 @@ def run(t, frame: Frame, first: Raised | None = None) -> Return | Yield:
         ins = instructions[frame.index]
         t.before_instruction(frame, ins)
         try:
-            if first is not None:
-                pending, first = first, None
-                raise pending
-            outcome = step(t, frame, ins)
+            try:
+                if first is not None:
+                    pending, first = first, None
+                    raise pending
+                outcome = step(t, frame, ins)
+            except Raised as raised:
+                pending = None  # its traceback leads here: it would keep itself
+                outcome = unwind(t, frame, ins, raised.value)
+                if outcome is None:
+                    raise
+            if t.ending and frame is t.root and type(outcome) is not Return:
+                require_held(t, frame)
         except (GraphBreak, SkipFrame) as cause:
             cause.places = cause.places or frame.places()
             raise
-        except Raised as raised:
-            pending = None  # its traceback leads here: it would keep itself
-            outcome = unwind(t, frame, ins, raised.value)
-            if outcome is None:
-                raise
         if outcome is None:
             frame.index += 1
         elif type(outcome) is int:

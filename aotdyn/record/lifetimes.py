@@ -4,20 +4,24 @@ frame's values to its end; a frame of Python lets go of each as it drops it."""
 from collections.abc import Iterator
 from typing import Any
 
+from ..package.lifetimes import ends_in, is_plain
 from ..package.lifetimes import has_end as _has_end
-from ..package.lifetimes import is_plain
-from ..package.source import Bound
-from .signals import SkipFrame
+from ..package.source import Bound, Local, Source
+from .signals import GraphBreak, SkipFrame
 from .variables import (
     Constant,
+    DictVariable,
     GeneratorVariable,
     Known,
     Lazy,
+    ListVariable,
     MadeReference,
     ObjectVariable,
     Opaque,
+    SetVariable,
     Symbolic,
     TensorVariable,
+    TupleVariable,
     Variable,
 )
 from .variables.mirrors import MirrorVariable
@@ -26,10 +30,11 @@ from .variables.mirrors import MirrorVariable
 _MOST_HELD = 2000
 
 
-def is_held(t, variable: Variable) -> bool:
+def is_held(t, variable: Variable, others: list[Variable]) -> bool:
     """Whether a frame that goes on in another entry holds a value that it makes no use of: one that
-    came in, as others may not hold it, or of which the program sees when it goes. A variant that
-    relies on a value without an end is guarded."""
+    came in, as others may not hold it, or of which the program sees when it goes, or may see: it
+    holds one of the objects that the frame goes on with, the others, which may get what has an
+    end. A variant that relies on a value without an end is guarded."""
     variable = _known(variable)
     if isinstance(variable, Constant | Symbolic):
         return False
@@ -40,10 +45,23 @@ def is_held(t, variable: Variable) -> bool:
         return True
     if any(_ends(t, each) for each in _reached(t, variable)):
         return True
+    if not _came_in(variable) and _holds_one_of(t, variable, others):
+        return True
     for each in _reached(t, variable):
         if isinstance(each, Lazy | Opaque) and _came_in(each):
             t.guard("NO_END", each.source)
     return False
+
+
+_OPEN = (ListVariable, DictVariable, SetVariable, ObjectVariable)
+
+
+def _holds_one_of(t, variable: Variable, others: list[Variable]) -> bool:
+    """Whether a container or object holds another one of these."""
+    opened = {id(each) for each in map(_known, others) if isinstance(each, _OPEN)}
+    return isinstance(variable, (TupleVariable, *_OPEN)) and any(
+        id(each) in opened for each in _reached(t, variable) if each is not variable
+    )
 
 
 def _known(variable: Variable) -> Variable:
@@ -68,12 +86,21 @@ def _ends(t, variable: Variable) -> bool:
         return True
     if isinstance(variable, Lazy | Opaque):
         return _has_end(variable.value)
-    return _came_in(variable) and _has_end(t.live_of(variable))
+    return _came_in(variable) and _has_end(_live(t, variable))
 
 
-def _reached(t, variable: Variable) -> Iterator[Variable]:
-    """A value, and those that go with it if nothing else holds them."""
-    pending, seen = [variable], {id(variable)}
+def _live(t, variable: Variable) -> Any:
+    """The object that came in and that a variable stands for; None if that is not known."""
+    if isinstance(variable, Lazy | Opaque):
+        return variable.value
+    if type(variable.source) is Local:
+        return t.entry.values[t.entry.params.index(variable.source.name)]
+    return t.live_of(variable)
+
+
+def _reached(t, *variables: Variable) -> Iterator[Variable]:
+    """Values, and those that go with them if nothing else holds them."""
+    pending, seen = [*variables], {*map(id, variables)}
     while pending and len(seen) < _MOST_HELD:
         each = pending.pop()
         yield each
@@ -122,6 +149,88 @@ def dropped(t, variable: Variable | None) -> None:
             raise SkipFrame("lifetimes", f"a {variable.describe()} is dropped")
         if isinstance(each, Lazy | Opaque):
             t.guard("NO_END", each.source)
+
+
+def note_given(t, frame, stack: list[Variable]) -> None:
+    """Notes what a frame that goes on is given: on its stack, and in its variables."""
+    t.given = stack
+    t.ending = [each for each in (*stack, *frame.locals.values())
+                if isinstance(each, Lazy) and _has_end(each.value)]  # fmt: skip
+
+
+def require_held(t, frame) -> None:
+    """After an instruction of the root frame, what it was given and has an end is still there:
+    in its variables, on its stack, or where the instruction has put it.
+
+    Raises GraphBreak.
+    """
+    direct = {id(_known(each)) for each in (*frame.stack, *frame.locals.values())}
+    lost = [each for each in map(_known, t.ending) if id(each) not in direct and _ends(t, each)]
+    if not lost:
+        return
+    there: set[int] = set()
+    for each in _reached(t, *_roots(t, frame)):
+        there.add(id(each))
+        if _came_in(each):
+            there.update(ends_in(_live(t, each)))
+    for each in lost:
+        if id(each) not in there and not there.issuperset(ends_in(_live(t, each))):
+            raise GraphBreak("lifetimes", f"a {each.describe()} is dropped")
+
+
+def has_moved(t, frame) -> bool:
+    """Whether what the frame was given and has an end is now where others may let it go, and the
+    entry that runs would still hold it."""
+    direct = {id(_known(each)) for each in (*frame.stack, *frame.locals.values())}
+    return any(id(each) not in direct and _ends(t, each) for each in map(_known, t.ending))
+
+
+def ends_with_call(t, frame, operand: Lazy) -> bool:
+    """Whether an operand of a call has an end, and nothing else holds it. A variant that relies on
+    its having none is guarded."""
+    if not any(operand is each for each in t.given):
+        return False
+    if any(_known(operand) is _known(each) for each in frame.locals.values()):
+        return False
+    guard_no_end(t, operand.value, operand.source)
+    return _ends(t, _known(operand))
+
+
+def _roots(t, frame) -> Iterator[Variable]:
+    """The variables through which what the root frame still has is reached."""
+    effects = t.effects
+    held = [*frame.stack, *frame.locals.values(), *frame.cells.values(), t.handled]
+    held += effects.changed.values()
+    held += [value for _, _, value in effects.global_stores()]
+    held += [arg for _, args in effects.calls for arg in args]
+    held += effects.members.values()
+    return (_known(each) for each in held if isinstance(each, Variable))
+
+
+def guard_no_end(t, value: Any, source: Source) -> None:
+    """The variant relies on a value without an end, if it had none now."""
+    if not is_plain(value) and not _has_end(value):
+        t.guard("NO_END", source)
+
+
+def guard_consumed(t, frame) -> None:
+    """A variant of a frame that goes on after a break relies on no end of what has gone from its
+    stack."""
+    if t.entry.point is None:
+        return
+    held = {id(_known(each)) for each in (*frame.stack, *frame.locals.values())}
+    for each in t.given:
+        _guard_gone(t, _known(each), held)
+
+
+def _guard_gone(t, variable: Variable, held: set[int]) -> None:
+    if id(variable) in held or isinstance(variable, Constant | Symbolic | TensorVariable | Known):
+        return
+    if isinstance(variable, TupleVariable | ListVariable) and variable.source is not None:
+        for each in variable.items:
+            _guard_gone(t, _known(each), held)
+    else:
+        guard_no_end(t, _live(t, variable), variable.source)
 
 
 def frame_ends(t, frame) -> None:

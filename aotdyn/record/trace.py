@@ -35,6 +35,8 @@ from .generators import require_ended
 from .hazards import can_copy, recorded_by_autograd, storage_of
 from .interpreter import run
 from .invoke import MAXIMUM_DEPTH
+from .let_go import require_no_ends
+from .lifetimes import guard_consumed, note_given
 from .namespaces import globals_source
 from .naming import Names, parameter_names
 from .references import is_made
@@ -308,6 +310,8 @@ def _attempt(t: Tracer) -> Found | GraphBreak:
         return GraphBreak("recursion", frame.code.co_qualname)
     try:
         t.graph.require_left(cause)
+        require_no_ends(t)
+        guard_consumed(t, frame)
         if cause is None:
             write_return(t, writer, value)
             write_assumptions(t, writer)
@@ -397,6 +401,8 @@ def root_frame(t: Tracer) -> Frame:
         frame.cells[name] = cell
     if point is not None:
         frame.stack = [take() if there else Null() for there in point.stack]
+        operands = enumerate(frame.stack)
+        note_given(t, frame, [each for i, each in operands if i not in point.handled])
         if point.kind == RESUME and point.stack and point.stack[-1]:
             t.shapes.computed.add(Local(request.params[-1]))
         named = zip(code.co_varnames, request.params)

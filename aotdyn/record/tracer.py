@@ -91,7 +91,7 @@ class Tracer:
         )
         self.unbacked = Unbacked(self)
         self.graph = GraphBuilder(self)
-        self.effects = Effects()
+        self.effects = Effects(lambda: self.step)
         self.namespaces = Namespaces(self)
         self.guards: dict[tuple, Guard] = {}
         # The sources of objects that were keys of a dict or set by their identity.
@@ -100,6 +100,10 @@ class Tracer:
         self.tensors: list[TensorVariable] = []
         # Those made while tracing, and whether the root frame itself made them.
         self.generators: list[tuple[GeneratorVariable, bool]] = []
+        # What a frame that goes on finds on its stack; what of that, and of its variables, has an
+        # end that the program sees.
+        self.given: list[Variable] = []
+        self.ending: list[Variable] = []
         self.handled: ExceptionVariable | None = None
         self.frame: Frame | None = None
         self.root: Frame | None = None
@@ -278,6 +282,10 @@ class Tracer:
     def remembered(self) -> list[Variable]:
         """All objects that came in and can be told apart by identity."""
         return [variable for _, variable in self._by_id.values()]
+
+    def by_identity(self) -> list[tuple[Any, Variable]]:
+        """Each of them with its variable."""
+        return [*self._by_id.values()]
 
     def guard(self, kind: str, source: Source | None, expected: Any = None) -> None:
         """Adds a condition, once."""

@@ -103,13 +103,14 @@ def varies(t, value: Any, source: Source) -> bool:
     entry has no room for a variant for each."""
     kind = type(value)
     if kind in (set, frozenset):
-        seen: Any = frozenset(value)
+        seen: Any = frozenset(each if type(each) in (int, *PLAIN) else id(each) for each in value)
     elif kind is tuple:
         seen = (tuple, len(value))
     elif kind is types.BuiltinFunctionType and _method_of_c(value) is not None:
         return False
     elif kind in _SINGLE and (kind is not int or abs(value) >= 2**62):
-        seen = value
+        # The entry must not keep a function, and all that it holds.
+        seen = weakref.ref(value) if kind is types.FunctionType else value
     else:
         return False
     return t.shapes.history.differs(source, seen) and t.shapes.crowded

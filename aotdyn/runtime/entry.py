@@ -190,6 +190,8 @@ def dispatch(entry: Entry, values: tuple) -> Any:
             raise
         if type(result) is not Next:
             del inputs, values
+            if type(result) is Rest and result.alone:
+                return result.entry.released(result.values)
             if type(result) is Rest:
                 return entry.settings.run_rest(result.entry, result.values)
             return result

@@ -222,6 +222,8 @@ def _callback(frame, cache_entry, frame_state) -> _Answer:
     It is the one callback ever set: C's entries belong to the callback that made them. When it
     raises, C raises that in the frame's caller and leaves the hook off: see `_recount`.
     """
+    # C keeps this dict, and with it what the frame may let go of, until the frame has run.
+    frame.f_locals.clear()
     code, decide = frame.f_code, _decider
     if code is _drop_callback.__code__:
         return _CALLBACK_BACK_AFTER

@@ -43,13 +43,14 @@ class Next(tuple):
 
 class Rest:
     """What a body returns when the rest of the frame runs as plain Python. values: a list that
-    nothing else holds; the frame empties it."""
+    nothing else holds; the frame empties it. alone: so does all that it calls."""
 
-    __slots__ = ("entry", "values")
+    __slots__ = ("entry", "values", "alone")
 
-    def __init__(self, entry: Any, values: list):
+    def __init__(self, entry: Any, values: list, alone: bool = False):
         self.entry = entry
         self.values = values
+        self.alone = alone
 
 
 def in_inference(graph: Callable, inputs: tuple) -> tuple:

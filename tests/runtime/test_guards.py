@@ -270,6 +270,8 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("EQUALS", V, np.float64("nan")), [np.float64("nan")], [math.nan, -np.float64("nan")]),
     (Guard("NO_END", V), [None, [], X, len],
      [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), Ending()]),
+    (Guard("NO_END_AT", V, "a"), [{}, {"a": 1, "b": Ending()}],
+     [{"a": Ending()}, {"a": [Ending()]}]),
     (Guard("EMPTY_CELL", V), [cell()], [cell(None), cell(1)]),
     (Guard("SAME", V, W), [(X, X), (None, None)], [(X, X + 0), ([], [])]),
     (Guard("DISTINCT", V, W), [(X, X + 0), ([], [])], [(X, X)]),
