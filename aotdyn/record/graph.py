@@ -1,6 +1,7 @@
 """The graph that is being recorded: operators run on fake tensors, and become nodes."""
 
 import contextlib
+import copy
 import enum
 import re
 from collections.abc import Callable, Iterator
@@ -81,6 +82,8 @@ class GraphBuilder:
         self.within_inference = False
         # By node, the steps that gave hooks to tensors which the frame has made.
         self._hooked: dict[str, int] = {}
+        # Tensors that came in whose data was replaced by some alike, and what must stay as it is.
+        self._replaced: dict[int, tuple[TensorVariable, tuple]] = {}
         # The user's kernels that are launched, by what the nodes call them.
         self.kernels: dict[Import, UserKernel] = {}
         # The devices of `with torch.device(…)`, the innermost last, and the steps that entered.
@@ -106,7 +109,7 @@ class GraphBuilder:
     def tensor_name(self, variable: TensorVariable) -> str:
         """The name of a tensor; one that came in becomes an input on first use. Raises GraphBreak
         for one that has other data when the graph has run."""
-        if "data" in variable.attributes:
+        if "data" in variable.attributes and id(variable) not in self._replaced:
             raise GraphBreak("mutation", "a tensor is used after its data was replaced")
         if variable.node is None:
             variable.node = self.fresh(source_name(variable.source))
@@ -216,6 +219,7 @@ class GraphBuilder:
             args, kwargs = self.t.specialized(args, kwargs)
             result = self._result(operation, args, kwargs)
         self._require_undone()
+        self._require_only_data_replaced()
         return self._record(operation, args, kwargs, result)
 
     def _require_undone(self) -> None:
@@ -351,6 +355,30 @@ class GraphBuilder:
         variable.fake, variable.node = other.fake, other.node
         self.register(variable)
         self._hooked[variable.node] = self.t.step
+
+    def replace_data(self, variable: TensorVariable, value: TensorVariable) -> None:
+        """A tensor that came in is from here on what its new data are, as far as the graph goes; it
+        gets them itself when the graph has run. Not where it differs in more than data."""
+        self._replaced.pop(id(variable), None)
+        facts = facts_of(variable.fake)
+        if variable.fake.requires_grad or facts != facts_of(value.fake):
+            return
+        # What the graph has done with the old data is still to be undone, and guarded.
+        old = copy.copy(variable)
+        self.t.tensors = [old if each is variable else each for each in self.t.tensors]
+        self._variables.pop(id(variable.fake), None)
+        variable.fake, variable.node = value.fake, value.node
+        self.register(variable)
+        self._replaced[id(variable)] = variable, facts
+
+    def _require_only_data_replaced(self) -> None:
+        """What stands for a tensor with new data in the graph has changed in nothing but its data.
+
+        Raises GraphBreak where it has: that would not be seen on the tensor itself.
+        """
+        for variable, facts in self._replaced.values():
+            if facts_of(variable.fake) != facts:
+                raise GraphBreak("mutation", "a tensor is changed after its data was replaced")
 
     def require_unhooked(self, variable: TensorVariable) -> None:
         """Raises GraphBreak for a tensor with a hook that is the backward of a function: other
@@ -535,6 +563,12 @@ class GraphBuilder:
     def input_source(self, name: str) -> Source:
         """The source of an input."""
         return self.inputs[name][1]
+
+
+def facts_of(fake: torch.Tensor) -> tuple:
+    """What a tensor is besides its data."""
+    sizes = str((*fake.shape, *fake.stride(), fake.storage_offset()))
+    return type(fake), sizes, fake.dtype, fake.device, fake.requires_grad, fake.is_inference()
 
 
 def _is_float(arg: Variable) -> bool:

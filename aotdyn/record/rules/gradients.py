@@ -74,7 +74,8 @@ def _gradient_function(w: BodyWriter, v: GradientFunction) -> str:
 
 
 def _version(t, self: TensorVariable) -> Variable:
-    if any(storage_of(each.fake) == storage_of(self.fake) for each in t.tensors):
+    came_in = self.source is not None
+    if came_in or any(storage_of(each.fake) == storage_of(self.fake) for each in t.tensors):
         raise GraphBreak("varies", "how often a tensor was changed that came in")
     if self.fake.is_inference():
         raise GraphBreak("autograd", "the version of an inference tensor")
@@ -195,12 +196,14 @@ def _fits_as_gradient(self: TensorVariable, value: Variable) -> bool:
 
 def _set_data(t, self: TensorVariable, value: TensorVariable) -> None:
     """Of a tensor that the frame has made, in the graph; of one that came in, when the graph has
-    run, which could not be put back if it raises. Whatever uses that one meanwhile breaks."""
+    run, which could not be put back if it raises. What uses that one meanwhile breaks, unless the
+    new data are like the old ones and have no gradients."""
     if value is self:
         return
     if self.source is not None:
         if type(value.fake) is not type(self.fake) or value.fake.device != self.fake.device:
             raise GraphBreak("mutation", "Tensor.data")
+        t.graph.replace_data(self, t.realize(apply(t, getattr, [value, Constant("data")])))
         t.effects.set_attribute(self, "data", value)
         return
     t.graph.run(setattr, [self.fake, "data", value.fake], {})
