@@ -5,6 +5,7 @@ import importlib
 import operator
 import re
 import sys
+import typing
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -81,11 +82,12 @@ def made_alike(value: Any, expected: Any) -> bool:
     if kind is not type(expected) or isinstance(value, type):
         return False
     if not hasattr(expected, "__args__"):
-        return value == expected if kind is re.Pattern else same_value(value, expected)
+        return value == expected if kind in _COMPARED else same_value(value, expected)
     if any(getattr(value, name, None) is not getattr(expected, name, None) for name in _HEADS):
         return False
     parts, due = ((*x.__args__, *getattr(x, "__metadata__", ())) for x in (value, expected))
     return len(parts) == len(due) and all(map(made_alike, parts, due))
 
 
+_COMPARED = (re.Pattern, typing.ParamSpecArgs, typing.ParamSpecKwargs)
 _HEADS = ("__origin__", "_name", "__unpacked__")

@@ -304,9 +304,12 @@ def _no_accessor(t, self: Variable, name: str, what: str) -> None:
 def module_registry(t, self: ObjectVariable, name: str) -> DictVariable:
     """`_parameters`, `_buffers` or `_modules` of a module."""
     held = self.attributes.get(name)
-    if held is not None:
-        return t.realize(held)
-    return t.realize(t.lazy(self.live.__dict__[name], instance_item(self.source, name)))
+    if held is None and name in vars(self.live):
+        held = t.lazy(vars(self.live)[name], instance_item(self.source, name))
+    found = None if held is None else t.realize(held)
+    if not isinstance(found, DictVariable):
+        raise GraphBreak("attribute", f"{self.cls.__qualname__}.{name}")
+    return found
 
 
 def class_attribute(t, self: ObjectVariable, name: str) -> Variable:

@@ -6,6 +6,7 @@ import functools
 import reprlib
 import weakref
 
+from .members import rely_on_subclass
 from .operation import call
 from .variables import Constant, DictVariable, FunctionVariable, Variable
 
@@ -21,6 +22,9 @@ def dispatch(t, function: FunctionVariable, kind: Variable) -> Variable:
         found = functools._find_impl(cls, {key: key for key in registry.items})
     except RuntimeError as ambiguous:
         t.raise_exception(RuntimeError, *ambiguous.args)
+    for each in registry.items:
+        if each not in cls.__mro__ and isinstance(each, type):
+            rely_on_subclass(t, cls, each, issubclass(cls, each))
     return Constant(None) if found is None else registry.items[found][1]
 
 

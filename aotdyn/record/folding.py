@@ -4,11 +4,15 @@ import keyword
 import math
 import operator
 import os
+import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..package.reference import Import
+from ..package.source import Attribute, Bound, Called
 from .array_functions import ARRAY_FUNCTIONS
-from .signals import NotConstant
+from .signals import GraphBreak, NotConstant
 from .variables import (
     Constant,
     DictVariable,
@@ -110,6 +114,33 @@ def operand(value: Variable, methods: tuple[str, ...] | None) -> Any:
 
 # Types whose values are compared by C alone, and give the same answer whichever object holds them.
 _COMPARED_BY_C = frozenset((int, bool, str, bytes, float))
+
+
+def rely_on_settings(t, operation: Any, values: list[Any]) -> None:
+    """Guards what the process decides about numbers as texts: how long they may be.
+
+    Raises GraphBreak for those that are written as the locale has it.
+    """
+    if any(_is_long(value, operation) for value in values):
+        limit = Called(Attribute(Bound(Import("sys")), "get_int_max_str_digits"))
+        t.guard("EQUALS", limit, sys.get_int_max_str_digits())
+    if operation in _FORMATS and any(type(each) is str and _OF_LOCALE.search(each)
+                                     for each in values):  # fmt: skip
+        raise GraphBreak("builtin_call", "a number is formatted as the locale has it")
+
+
+def _is_long(value: Any, operation: Any) -> bool:
+    """Whether a number, or the text of one, has more digits than Python converts at the least."""
+    if type(value) is int:
+        return value.bit_length() > 3 * _LEAST_DIGITS
+    return operation is int and isinstance(value, str | bytes) and len(value) > _LEAST_DIGITS
+
+
+_LEAST_DIGITS = sys.int_info.str_digits_check_threshold
+_FORMATS = {format, str.format, str.format_map, int.__format__, float.__format__,
+            complex.__format__}  # fmt: skip
+# A specification that ends in `n`, by itself or in a text with fields.
+_OF_LOCALE = re.compile(r"^[^{}]*n$|:[^{}]*n\}")
 
 
 def comparable(value: Variable) -> Any:

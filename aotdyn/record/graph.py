@@ -4,7 +4,7 @@ import contextlib
 import copy
 import enum
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -105,6 +105,10 @@ class GraphBuilder:
             name, count = f"{wanted}_{count}", count + 1
         self._taken.add(name)
         return name
+
+    def known(self) -> Iterable[TensorVariable]:
+        """The tensors that came in or were made so far."""
+        return self._variables.values()
 
     def tensor_name(self, variable: TensorVariable) -> str:
         """The name of a tensor; one that came in becomes an input on first use. Raises GraphBreak

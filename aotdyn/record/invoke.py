@@ -22,6 +22,7 @@ from .members import is_from, lookup
 from .namespaces import globals_source
 from .opcodes.stack import MAKE_CELL
 from .operation import apply, call, fold, goes_to_graph
+from .own_operators import can_be_asked
 from .rules.table import RULES, find
 from .signals import GraphBreak, Raised, SkipFrame
 from .stand_ins import argument_error
@@ -318,6 +319,8 @@ def construct(t, cls: type, args: list[Variable], kwargs: dict[str, Variable]) -
     if isinstance(cls, enum.EnumMeta):
         return CONSTRUCTORS[enum.Enum](t, cls, args, kwargs)
     metaclass = type(cls)
+    if can_be_asked(cls):
+        lookup(t, metaclass, "__call__")
     if metaclass.__call__ is not type.__call__:
         caller = metaclass.__call__
         if caller is dict:

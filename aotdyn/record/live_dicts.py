@@ -141,8 +141,15 @@ def wrapped_keys(
     if any(map(is_hashed_by_program, found)):
         if not all(key in table for key in keys):
             raise GraphBreak("hash", "a key whose hash has changed")
+        if t.effects.is_seen and any(map(_has_moved, found, keys)):
+            raise GraphBreak("hash", "a key whose hash the frame may have changed")
         t.guard("FOUND", source)
     return [*found.items()]
+
+
+def _has_moved(token: Any, key: Any) -> bool:
+    """Whether what stands for a key may have another hash than the key, as it came in."""
+    return is_hashed_by_program(token) and hash(token) != hash(key)
 
 
 def is_named(t, key: Any) -> bool:

@@ -112,6 +112,12 @@ def takes_stores(value: Any) -> bool:
     return hasattr(type(value), "__set__") or hasattr(type(value), "__delete__")
 
 
+def rely_on_subclass(t, kind: type, cls: type, answer: bool) -> None:
+    """Guards what `issubclass` has said, where a class of Python may answer otherwise later."""
+    if type(cls).__subclasscheck__ is not type.__subclasscheck__:
+        t.guard("SUBCLASS", Bound(t.references.to(kind)), (t.references.to(cls), answer))
+
+
 def no_attribute(t, self: Variable, name: str, text: str = "") -> None:
     """Raises the AttributeError of a failed access, with what it says and carries."""
     error = t.exception(

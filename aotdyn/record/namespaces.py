@@ -3,19 +3,24 @@
 import builtins
 import importlib.util
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
+from ..package import own_builtins
 from ..package.reference import Globals, Import
 from ..package.source import Attribute, Bound, Item, Source
 from .frame import Frame
 from .live_dicts import dict_item
+from .members import MISSING, is_data_descriptor, lookup, static_lookup
 from .opcodes.stack import unbound_name
-from .operation import apply
+from .operation import apply, call
+from .own_operators import can_be_asked
 from .signals import GraphBreak
 from .variables import Constant, DictVariable, Known, Variable
 
 _BUILTINS = Attribute(Bound(Import("builtins")), "__dict__")
+# What import statements call, unless the program has replaced it.
+_OWN_IMPORT = Import(own_builtins.__name__, "__import__")
 
 
 class Namespaces:
@@ -74,14 +79,58 @@ class Namespaces:
             return
         self.t.effects.set_global(frame.globals, self._source(frame), name, value)
 
+    def load_attribute(self, module: Known, name: str) -> Variable | None:
+        """An attribute of a module: what its dictionary has, or what its `__getattr__` gives; None
+        where only the module itself can tell."""
+        names = vars(module.value)
+        held = self.t.remembered_as(names)
+        if isinstance(held, DictVariable):
+            # The program has got hold of it, and may have changed it.
+            return dict_item(self.t, held, name)
+        stored = self.t.effects.globals.get((id(names), name))
+        if stored is not None:
+            return stored[2]
+        if self._is_of_class(module, name):
+            return None
+        source = Attribute(module.source or Bound(self.t.references.to(module.value)), "__dict__")
+        if name in names:
+            return self.t.lazy(names[name], Item(source, name))
+        if static_lookup(type(module.value), name)[0] is not MISSING:
+            return None
+        return self._answered(module.value, source, name)
+
+    def _is_of_class(self, module: Known, name: str) -> bool:
+        """Whether the class of a module decides what an attribute is, whatever the dictionary has.
+        That modules have no such class is guarded, but of Python and torch."""
+        kind = type(module.value)
+        if kind is ModuleType:
+            if not _is_of_library(module.value):
+                source = module.source or Bound(self.t.references.to(module.value))
+                self.t.guard("TYPE", source, Import("types", "ModuleType"))
+            return False
+        if isinstance(kind.__getattribute__, FunctionType):
+            return True
+        asked = can_be_asked(module.value)
+        held = (lookup(self.t, kind, name) if asked else static_lookup(kind, name))[0]
+        return held is not MISSING and is_data_descriptor(held)
+
+    def _answered(self, module: ModuleType, source: Source, name: str) -> Variable | None:
+        """What the `__getattr__` of a module of the program gives for a name that it lacks."""
+        hook = vars(module).get("__getattr__")
+        if hook is None:
+            self.t.guard("LACKS", source, "__getattr__")
+        if not isinstance(hook, FunctionType) or _is_of_library(module):
+            return None
+        self.t.guard("LACKS", source, name)
+        return call(self.t, self.t.lazy(hook, Item(source, "__getattr__")), [Constant(name)])
+
     def store_attribute(self, module: Known, name: str, value: Variable) -> None:
         """Sets an attribute of a module, which is a global variable of its functions.
 
         Raises GraphBreak for modules of Python and torch: what they do depends on them.
         """
-        root = str(vars(module.value).get("__name__")).partition(".")[0]
-        of_others = root in ("torch", "builtins") or root in sys.stdlib_module_names
-        if of_others or name.startswith("__") or self.t.references_to(module.value) is None:
+        unnamed = self.t.references_to(module.value) is None
+        if _is_of_library(module.value) or name.startswith("__") or unnamed:
             raise GraphBreak("mutation", f"{name!r} of {module.describe()}")
         mapping = self._in_use(vars(module.value))
         if mapping is not None:
@@ -114,8 +163,9 @@ class Namespaces:
             package = frame.globals.get("__package__") or ""
             name = importlib.util.resolve_name("." * level + name, package)
         module = sys.modules.get(name)
-        if module is None:
+        if module is None or builtins.__import__ is not own_builtins.BUILTINS["__import__"]:
             raise GraphBreak("import", name)
+        self.t.guard("IS", Item(_BUILTINS, "__import__"), _OWN_IMPORT)
         if from_list and hasattr(module, "__path__"):
             # It is this instruction that imports what a package does not have so far.
             for part in from_list:
@@ -133,6 +183,12 @@ class Namespaces:
         if not isinstance(known, Known) or not hasattr(known.value, name):
             raise GraphBreak("import", name)
         return apply(self.t, getattr, [known, Constant(name)])
+
+
+def _is_of_library(module: ModuleType) -> bool:
+    """Whether a module is one of Python or torch."""
+    root = str(vars(module).get("__name__")).partition(".")[0]
+    return root in ("torch", "builtins") or root in sys.stdlib_module_names
 
 
 def globals_source(globals_: dict[str, Any], entry_globals: dict[str, Any]) -> Source | None:

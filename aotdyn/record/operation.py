@@ -25,7 +25,7 @@ from ..package.replaced import replaced_methods
 from ..policy import is_random
 from . import arrays
 from .array_functions import ARRAY_FUNCTIONS
-from .folding import FOLDABLE, operand, plain
+from .folding import FOLDABLE, operand, plain, rely_on_settings
 from .graph_ops import is_factory, is_graph_operation
 from .members import lookup
 from .own_operators import names_for, own_method, rely_on_members
@@ -410,6 +410,7 @@ def fold(t, operation: Any, args: list[Variable], kwargs: dict) -> Variable | No
     except NotConstant:
         return None
     rely_on_members(t, operation, values)
+    rely_on_settings(t, operation, values)
     try:
         result = operation(*values, **named)
     except Exception as error:

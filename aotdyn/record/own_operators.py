@@ -29,8 +29,7 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
     kind = type(self.value)
     for name in names:
         held, owner = static_lookup(kind, name)
-        # That there is none can be guarded where the class has a name; C has metaclasses without.
-        if isinstance(held, FunctionType) or has_name(kind):
+        if isinstance(held, FunctionType) or can_be_asked(self.value):
             held, owner = lookup(t, kind, name)
         if owner is None or owner is object or owner is type:
             continue
@@ -47,6 +46,12 @@ def own_method(t, names: tuple[str, ...], self: Known) -> MethodVariable | None:
 def has_name(kind: type) -> bool:
     """Whether a class is found by its name in any process."""
     return importable(kind) is not None
+
+
+def can_be_asked(value: Any) -> bool:
+    """Whether checks can tell what the class of an object lacks: C has classes without a name,
+    which would bind a variant to this process, as objects without one do anyway."""
+    return has_name(type(value)) or importable(value) is None
 
 
 def may_compare(t, value: Variable) -> bool:

@@ -416,8 +416,14 @@ def member_of_enum(t, value: enum.Enum) -> Known:
     """A member that an operation has given. One that is combined of flags is what the class has
     for the number, and is made when it is first asked for."""
     cls, reference = type(value), t.references.to(value)
-    if isinstance(value, enum.Flag) and value.name not in cls._member_map_:
-        t.guard("IS", Called(Bound(t.references.to(cls)), (value.value,)), reference)
+    if isinstance(value, enum.Flag):
+        of_class = Bound(t.references.to(cls))
+        made: Source = Called(of_class, (value.value,))
+        if value.name in cls._member_map_:
+            # What making one gives, without the call.
+            t.classes.lookup(cls, "__new__")
+            made = Item(Attribute(of_class, "_value2member_map_"), value.value)
+        t.guard("IS", made, reference)
     return Known(value, Bound(reference))
 
 
@@ -564,9 +570,11 @@ def _alias(t, value: Any, source: Source) -> Variable:
 
 
 def _is_alias(value: Any) -> bool:
-    if issubclass(type(value), typing.NewType | re.Pattern):
-        return True
     kind = type(value)
+    if issubclass(kind, typing.NewType | re.Pattern):
+        return True
+    if kind in (typing.ParamSpecArgs, typing.ParamSpecKwargs):
+        return True
     return is_of_typing(kind) and hasattr(value, "__args__")
 
 

@@ -173,6 +173,16 @@ def p_keys_whose_hash_has_changed(x):
     return x + 1, log, Moved(1) in table, Moved(2) in table, len(members), list(table.values())
 
 
+@program(breaks=None)
+def p_hash_of_a_key_changes_after_a_break(x):
+    key, log = Moved(1), []
+    table, members = {key: 1}, {(key, 1)}
+    note(log, len(table))
+    key.value = 2
+    found = [Moved(n) in table for n in (1, 2)] + [(Moved(n), 1) in members for n in (1, 2)]
+    return x + 1, log, found, len(table), [each.value for each in table]
+
+
 @program(*((torch.ones(2), {1, 2}) for _ in range(2)), breaks=None)
 def p_sets_and_views_compare(x, s):
     d = {1: 1, 2: 2}

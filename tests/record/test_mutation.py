@@ -2,6 +2,7 @@
 served from a package; never a stale answer.
 """
 
+import abc
 import builtins
 import collections
 import contextvars
@@ -2023,6 +2024,192 @@ def table_of_a_function_with_implementations_by_type(mp):
     mp.setattr(cell, "cell_contents", None)
     dispatched._clear_cache()
     yield
+
+
+# -- modules of the program ------------------------------------------------------------
+
+ROOM = types.ModuleType("room_of_aotdyn_test")
+ROOM.present = 1
+sys.modules[ROOM.__name__] = ROOM
+
+
+class Furnished(types.ModuleType):
+    @property
+    def present(self):
+        return 50
+
+
+@case
+def what_a_module_answers_for_names_that_it_lacks(mp):
+    yield (lambda x: x * getattr(ROOM, "missing", 3)), (X,)
+    mp.setattr(ROOM, "__getattr__", lambda name: 7, raising=False)
+    yield
+    mp.setattr(ROOM, "__getattr__", lambda name: len(name))
+    yield
+    mp.setattr(ROOM, "missing", 11, raising=False)
+    yield
+
+
+@case
+def class_of_a_module(mp):
+    yield (lambda x: x * ROOM.present), (X,)
+    mp.setattr(ROOM, "__class__", Furnished)
+    yield
+
+
+@case
+def how_modules_are_imported(mp):
+    def fn(x):
+        import math
+
+        return x * math.floor(2.5)
+
+    yield fn, (X,)
+    real, other = builtins.__import__, types.SimpleNamespace(floor=lambda value: 9)
+    mp.setattr(builtins, "__import__", lambda n, *a: other if n == "math" else real(n, *a))
+    yield
+
+
+# -- abstract classes, protocols, metaclasses without a name -----------------------------------
+
+
+@typing.runtime_checkable
+class Moves(typing.Protocol):
+    size: int
+
+    def move(self): ...
+
+
+@case
+def what_a_protocol_asks_for(mp):
+    o = Told()
+    yield (lambda x: x * (2 if isinstance(o, Moves) else 3)), (X,)
+    o.size, o.move = 1, lambda: 1
+    yield
+    o.move = None
+    yield
+    del o.size
+    yield
+
+
+class Cuts(typing.Protocol):
+    def cut(self): ...
+
+
+@case
+def class_that_says_it_follows_a_protocol(mp):
+    class Knife:
+        pass
+
+    protocol = typing.runtime_checkable(Cuts)
+    yield (lambda x: x * (2 if isinstance(Knife(), protocol) else 3)), (X,)
+    protocol.register(Knife)
+    yield
+
+
+@case
+def implementation_for_an_abstract_class(mp):
+    class Shape(abc.ABC):
+        pass
+
+    class Round:
+        pass
+
+    dispatched.register(Shape)(lambda value: 50)
+    yield (lambda x: x * dispatched(Round())), (X,)
+    Shape.register(Round)
+    yield
+
+
+@case
+def call_of_a_metaclass(mp):
+    class Meta(type):
+        pass
+
+    class Made(metaclass=Meta):
+        n = 2
+
+    yield (lambda x: x * Made().n), (X,)
+    Meta.__call__ = lambda cls: types.SimpleNamespace(n=8)
+    yield
+
+
+@case
+def truth_of_a_class(mp):
+    class Meta(type):
+        pass
+
+    class Made(metaclass=Meta):
+        pass
+
+    yield (lambda x: x * (2 if Made else 3)), (X,)
+    Meta.__len__ = lambda cls: 0
+    yield
+    Meta.__bool__ = lambda cls: True
+    yield
+
+
+@case
+def end_that_a_class_did_not_have(mp):
+    ended = []
+
+    class Ends:
+        pass
+
+    def fn(x):
+        ended.clear()
+        Ends()
+        return x * 2, len(ended)
+
+    yield fn, (X,)
+    Ends.__del__ = lambda self: ended.append(1)
+    yield
+
+
+@case
+def member_of_a_flag_by_its_number(mp):
+    yield (lambda x: (x, (Flags.R | Flags.W) & Flags.R)), (X,)
+    mp.setitem(Flags._value2member_map_, 1, Flags.X)
+    yield
+
+
+# -- numbers as texts, annotations -----------------------------------------------------------
+
+
+@case
+def most_digits_of_a_number(mp):
+    def fn(x, number):
+        try:
+            return x, str(number)
+        except ValueError as error:
+            return x, str(error)
+
+    yield fn, (X, 10**5000)
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+Given = typing.ParamSpec("Given")
+
+
+def annotated(function):
+    def call(*args: Given.args, **kwargs: Given.kwargs):
+        return function(*args, **kwargs)
+
+    return call
+
+
+@case
+def annotations_of_a_function(mp):
+    made = annotated(torch.sin)
+    yield (lambda x, f: (f(x), f.__annotations__["args"] == Given.args)), (X, made)
+    yield X, annotated(torch.cos)
+    mp.setitem(globals(), "Given", typing.ParamSpec("Given"))
+    yield X, made
 
 
 @pytest.mark.parametrize("each", CASES, ids=lambda each: each.__name__)

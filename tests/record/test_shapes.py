@@ -410,3 +410,14 @@ def test_sums_that_a_guard_has_fixed_are_added_to(agree):
 
     calls = [(torch.ones(2), n, 5 - n, n * n) for n in (7, 3, 12, -4, 9)]
     agree(program, *calls, (torch.ones(2), 1, 2, 3))
+
+
+def test_strides_where_the_size_is_one(agree):
+    def fn(x):
+        made = x + 1
+        return made, made.stride(), made.stride(0), x[:1].stride(), x.mT.stride()
+
+    agree(fn, *[(torch.ones(shape),) for shape in ((4, 1), (1, 4), (1, 1), (2, 1, 3))], breaks=0)
+    odd = torch.ones(1, 3).t(), torch.ones(1, 3, 1, 1).as_strided((1, 3, 1, 1), (3, 1, 3, 3))
+    for x in odd:
+        agree(fn, (x,))

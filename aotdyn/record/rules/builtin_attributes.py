@@ -1,6 +1,7 @@
 """Attributes of what is no instance of a user's class: `super()`, modules, classes, values of
 builtin types."""
 
+import functools
 import types
 import typing
 from typing import Any
@@ -9,7 +10,6 @@ from ...package.bare import BARE
 from ...package.reference import Import
 from ...package.source import Attribute, Bound, Called, Item
 from ..attributes import bind_member
-from ..live_dicts import dict_item
 from ..members import (
     C_CALLABLES,
     C_MEMBERS,
@@ -24,14 +24,13 @@ from ..members import (
     static_lookup,
 )
 from ..operation import apply, call, call_method, is_none
-from ..own_operators import UNDERSTOOD, has_name, own_method
+from ..own_operators import UNDERSTOOD, can_be_asked, own_method
 from ..references import is_bound_enum_member
 from ..signals import GraphBreak, Raised
 from ..variables import (
     DELETED,
     Alias,
     Constant,
-    DictVariable,
     HolderVariable,
     Known,
     MethodVariable,
@@ -121,27 +120,13 @@ def _by_code(t, self: Known, name: str) -> Variable | None:
     if is_bound_enum_member(value):
         return None
     if isinstance(value, types.ModuleType):
-        return _of_module(t, self, name)
+        return t.namespaces.load_attribute(self, name)
     found = _ask(t, self, "__getattribute__", name)
     if found is not None:
         return found
     if isinstance(value, type):
         return _class_getattr(t, value, name)
     return _instance_getattr(t, self, name)
-
-
-def _of_module(t, self: Known, name: str) -> Variable | None:
-    """What a module's dictionary has under a name."""
-    names = vars(self.value)
-    held = t.remembered_as(names)
-    if isinstance(held, DictVariable):
-        # The program has got hold of it, and may have changed it.
-        return dict_item(t, held, name)
-    stored = t.effects.globals.get((id(names), name))
-    if stored is not None:
-        return stored[2]
-    source = Attribute(self.source or Bound(t.references.to(self.value)), "__dict__")
-    return t.lazy(names[name], Item(source, name)) if name in names else None
 
 
 def _ask(t, self: Known, hook: str, name: str) -> Variable | None:
@@ -171,8 +156,8 @@ def _by_class(t, self: Known, name: str, is_own: bool) -> Variable | None:
     """What the class of an object, or of a class, defines in Python under a name: a data
     descriptor, or anything where the object has nothing of its own."""
     kind = type(self.value)
-    # A class without a name cannot be asked again; C has such metaclasses.
-    value, owner = lookup(t, kind, name) if has_name(kind) else static_lookup(kind, name)
+    look = functools.partial(lookup, t) if can_be_asked(self.value) else static_lookup
+    value, owner = look(kind, name)
     if owner is None or owner.__module__ in UNDERSTOOD or not owner.__flags__ & 1 << 9:
         return None
     if is_own and not is_data_descriptor(value):

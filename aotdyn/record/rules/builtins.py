@@ -15,7 +15,7 @@ from ...package.arrays import SCALARS
 from ...package.source import Bound
 from ..attributes import own_dict_source
 from ..iteration import each, iterate
-from ..members import lookup
+from ..members import lookup, rely_on_subclass
 from ..operation import apply, call, call_method, is_none, truth
 from ..own_operators import may_compare, own_method
 from ..references import ALIASES
@@ -123,9 +123,7 @@ def _issubclass(t, kind: type, classes: Iterable[type]) -> bool:
                 return True
             continue
         answer = _ask_subclass(t, kind, cls)
-        if type(cls).__subclasscheck__ is not type.__subclasscheck__:
-            expected = (t.references.to(cls), answer)
-            t.guard("SUBCLASS", Bound(t.references.to(kind)), expected)
+        rely_on_subclass(t, kind, cls, answer)
         if answer:
             return True
     return False
@@ -167,14 +165,28 @@ def _is_instance(t, self: Variable, kind: type, cls: type) -> bool:
     if cls is typing.Any or getattr(cls, "_is_protocol", False):
         if cls is typing.Any or not getattr(cls, "_is_runtime_protocol", False):
             refused(t, isinstance, cls)
-        return _has_members(t, self, cls)
+        return _follows(t, self, kind, cls)
     return _issubclass(t, kind, (cls,))
 
 
-def _has_members(t, self: Variable, protocol: type) -> bool:
-    """Whether an object has all that a protocol names."""
+def _follows(t, self: Variable, kind: type, protocol: type) -> bool:
+    """Whether an object has all that a protocol names, or its class says that it has."""
     names = sorted(typing._get_protocol_attrs(protocol))
-    return all(truth(t, apply(t, hasattr, [self, Constant(name)])) for name in names)
+    of_methods = all(callable(getattr(protocol, name, None)) for name in names)
+    if of_methods and _issubclass(t, kind, (protocol,)):
+        return True
+    if all(_has_member(t, self, protocol, name) for name in names):
+        return True
+    return protocol in kind.__mro__
+
+
+def _has_member(t, self: Variable, protocol: type, name: str) -> bool:
+    """Whether an object has what a protocol names; a method that is None says that it has not."""
+    asked = [self, Constant(name)]
+    if not truth(t, apply(t, hasattr, asked)):
+        return False
+    is_method = callable(getattr(protocol, name, None))
+    return not is_method or not is_none(t, apply(t, getattr, asked))
 
 
 # Metaclasses whose check depends on the class alone, or is that of protocols.

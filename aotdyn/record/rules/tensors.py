@@ -11,6 +11,7 @@ from ...package.replaced import replaced_methods
 from ...package.source import Attribute, Bound, StorageOffset
 from ..attributes import bind_member
 from ..graph_ops import REFUSED_METHODS
+from ..hazards import storage_of
 from ..members import MISSING, is_property, lookup, member
 from ..operation import apply, call
 from ..signals import GraphBreak
@@ -147,6 +148,30 @@ def numel(t, self):
     for item in size_of(t, self).items:
         total = apply(t, operator.mul, [total, item])
     return total
+
+
+@rule(torch.Tensor.stride, TensorVariable)
+def stride(t, self, dim=None):
+    """Tensors without data may be given other strides than real ones where the size is 1, which is
+    where they mean nothing, once any tensor has others there than it would have been made with."""
+    sizes = self.fake.shape if dim is None else (self.fake.size(t.constant(dim)),)
+    ambiguous = any(type(size) is int and size == 1 for size in sizes)
+    came_in = {storage_of(variable.fake) for variable in t.tensors}
+    if storage_of(self.fake) in came_in or t.frame.is_polyfill:
+        return NotImplemented
+    if ambiguous and any(map(_is_oddly_strided, t.graph.known())):
+        raise GraphBreak("fake_failed", "stride() where the size is 1")
+    return NotImplemented
+
+
+def _is_oddly_strided(variable: TensorVariable) -> bool:
+    """Whether a tensor has a size of 1 with another stride than that of one newly made."""
+    due = 1
+    for size, step in zip(reversed(variable.fake.shape), reversed(variable.fake.stride())):
+        if type(size) is int and size == 1 and str(step) != str(due):
+            return True
+        due = due * size
+    return False
 
 
 @rule(torch.Tensor.storage_offset, TensorVariable)
