@@ -29,20 +29,21 @@ def is_caught(frame: Frame | None) -> bool:
     return False
 
 
-def is_answered(frame: Frame | None) -> bool:
+def is_answered(t) -> bool:
     """Whether code of the program runs where the present instruction raises: an `except` or
     `finally`, or the exit of a `with`. Those of torch's contexts only put a state back."""
+    frame = t.frame
     while frame is not None:
         entry = frame.decoded.handler(frame.instruction.offset)
         while entry is not None:
-            if not _only_puts_back(frame, entry):
+            if not _only_puts_back(t, frame, entry):
                 return True
             entry = frame.decoded.handler(entry.target)
         frame = frame.caller
     return False
 
 
-def _only_puts_back(frame: Frame, entry: ExceptionEntry) -> bool:
+def _only_puts_back(t, frame: Frame, entry: ExceptionEntry) -> bool:
     """Whether a handler runs no code of the program."""
     index = frame.decoded.at[entry.target]
     names = [ins.opname for ins in frame.decoded.instructions[index : index + 3]]
@@ -50,9 +51,9 @@ def _only_puts_back(frame: Frame, entry: ExceptionEntry) -> bool:
         return True
     if names[:2] != ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]:
         return False
-    leave = frame.stack[entry.depth - 1]
-    manager = leave.self_.type if isinstance(leave, MethodVariable) else leave.type
-    return manager.__module__.partition(".")[0] == torch.__name__
+    leave = t.realize(frame.stack[entry.depth - 1])
+    manager = t.realize(leave.self_) if isinstance(leave, MethodVariable) else leave
+    return manager.type.__module__.partition(".")[0] == torch.__name__
 
 
 def raised_by(operation: Any, args: list, kwargs: dict) -> Exception | None:

@@ -237,7 +237,7 @@ class GraphBuilder:
         if not hazards.raises_now:
             return
         hazards.raises_now = False
-        if not is_answered(self.t.frame) and not self.t.effects.is_seen:
+        if not is_answered(self.t) and not self.t.effects.is_seen:
             return
         changed = [variable for variable in self.t.tensors
                    if variable.node in self.inputs and storage_of(variable.fake) in hazards.changed]

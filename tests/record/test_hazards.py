@@ -175,6 +175,17 @@ def changed_within(x, i):
 RECORDED = aotdyn.compile(lambda x, i: changes_and_looks_up(x, i, []), backend="eager")
 
 
+def test_contexts_of_torch_that_were_entered_before(agree):
+    def fn(x):
+        with torch.no_grad():
+            aotdyn.graph_break()
+            ordered, places = torch.sort(x)
+            ordered[..., -1:] = 0
+            return ordered.scatter(0, places, ordered)
+
+    agree(fn, (torch.tensor([2.0, 1.0, 3.0]),), breaks=1, graphs=2)
+
+
 def test_nobody_sees_that_it_raises(agree):
     """The error leaves the frame: nothing has to be undone."""
     x = torch.ones(ROWS, 3)
