@@ -158,6 +158,11 @@ def _no_end(guard, name, value):
     return f"not {name(Runtime('has_end'))}({value(guard.source)})"
 
 
+def _no_view(guard, name, value):
+    """A bytearray, an array or bytes in memory that can be resized."""
+    return f"not {name(Runtime('has_view'))}({value(guard.source)})"
+
+
 def _no_end_at(guard, name, value):
     """A dict has no item under the key that is expected, or one without an end."""
     key = _key(guard.expected, name)
@@ -299,6 +304,7 @@ KINDS: dict[str, Callable[..., str]] = {
     "HOLDS": _holds,
     "NO_END": _no_end,
     "NO_END_AT": _no_end_at,
+    "NO_VIEW": _no_view,
     "SET": _in_context("in"),
     "UNSET": _in_context("not in"),
     "LEFT": _left(">="),

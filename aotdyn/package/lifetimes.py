@@ -1,5 +1,6 @@
 """Values of which the program sees when they go: variants are guarded by it."""
 
+import array
 import gc
 import io
 from collections.abc import Iterator
@@ -60,6 +61,22 @@ def has_end(value: Any) -> bool:
     if kind in _PLAIN_IDS or kind in _TENSOR_IDS and _is_bare(value):
         return False
     return next(_ends(value), None) is not None
+
+
+def has_view(value: bytearray | array.array | io.BytesIO) -> bool:
+    """Whether somebody has a view of a value, which cannot be resized then."""
+    try:
+        if isinstance(value, io.BytesIO):
+            value.truncate(value.getbuffer().nbytes)
+        elif isinstance(value, bytearray):
+            value.append(0)
+            value.pop()
+        else:
+            value.append("a" if value.typecode == "u" else 0)
+            value.pop()
+    except BufferError:
+        return True
+    return False
 
 
 def ends_in(value: Any) -> list[int]:

@@ -25,7 +25,7 @@ from ..policy import (
 from .body import BodyWriter
 from .bytecode import Instruction, live_locals
 from .frame import Frame
-from .lifetimes import ends_with_call, frame_ends, has_moved, is_held
+from .lifetimes import ends_with_call, frame_ends, holds_more, is_held
 from .references import importable
 from .signals import GraphBreak, SkipFrame
 from .variables import (
@@ -302,7 +302,9 @@ def write_break(
     ending = Ending(t, writer, frame, ins)
     planned = PLANS.get(ins.opname)
     guarded = None
-    if not execute or ins.opname in _STEPS and has_moved(t, frame):
+    if ins.opname in _STEPS and holds_more(t, frame, ending.sees_lifetimes):
+        execute = False
+    if not execute:
         ending.then(f"return {ending.resume(ins.start)}")
     elif hands_over(ending):
         ending.then(f"return {ending.plain(ins.start, alone=True)}")

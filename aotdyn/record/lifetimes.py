@@ -153,9 +153,9 @@ def dropped(t, variable: Variable | None) -> None:
 
 def note_given(t, frame, stack: list[Variable]) -> None:
     """Notes what a frame that goes on is given: on its stack, and in its variables."""
-    t.given = stack
-    t.ending = [each for each in (*stack, *frame.locals.values())
-                if isinstance(each, Lazy) and _has_end(each.value)]  # fmt: skip
+    t.on_stack = [each for each in stack if isinstance(each, Lazy)]
+    t.given = [*t.on_stack, *frame.locals.values()]
+    t.ending = [each for each in t.given if _has_end(each.value)]
 
 
 def require_held(t, frame) -> None:
@@ -178,17 +178,20 @@ def require_held(t, frame) -> None:
             raise GraphBreak("lifetimes", f"a {each.describe()} is dropped")
 
 
-def has_moved(t, frame) -> bool:
-    """Whether what the frame was given and has an end is now where others may let it go, and the
-    entry that runs would still hold it."""
+def holds_more(t, frame, watched: bool) -> bool:
+    """Whether the entry that runs still holds what the frame does not hold any more itself, of
+    which the program sees the end. watched: it may see that of any object."""
     direct = {id(_known(each)) for each in (*frame.stack, *frame.locals.values())}
-    return any(id(each) not in direct and _ends(t, each) for each in map(_known, t.ending))
+    gone = [each for each in map(_known, t.given) if id(each) not in direct]
+    if watched and not all(is_plain(_live(t, each)) for each in gone):
+        return True
+    return any(_ends(t, each) for each in gone)
 
 
 def ends_with_call(t, frame, operand: Lazy) -> bool:
     """Whether an operand of a call has an end, and nothing else holds it. A variant that relies on
     its having none is guarded."""
-    if not any(operand is each for each in t.given):
+    if not any(operand is each for each in t.on_stack):
         return False
     if any(_known(operand) is _known(each) for each in frame.locals.values()):
         return False
@@ -219,7 +222,7 @@ def guard_consumed(t, frame) -> None:
     if t.entry.point is None:
         return
     held = {id(_known(each)) for each in (*frame.stack, *frame.locals.values())}
-    for each in t.given:
+    for each in t.on_stack:
         _guard_gone(t, _known(each), held)
 
 

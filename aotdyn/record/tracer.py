@@ -100,8 +100,9 @@ class Tracer:
         self.tensors: list[TensorVariable] = []
         # Those made while tracing, and whether the root frame itself made them.
         self.generators: list[tuple[GeneratorVariable, bool]] = []
-        # What a frame that goes on finds on its stack; what of that, and of its variables, has an
+        # What a frame that goes on finds on its stack; that and its variables; what of these has an
         # end that the program sees.
+        self.on_stack: list[Lazy] = []
         self.given: list[Variable] = []
         self.ending: list[Variable] = []
         self.handled: ExceptionVariable | None = None

@@ -9,7 +9,7 @@ from torch.nn.modules import module as torch_module
 
 from ..package.bare import bare
 from ..package.iterators import ahead, left, over
-from ..package.lifetimes import has_end
+from ..package.lifetimes import has_end, has_view
 from ..package.made_classes import made_class, made_enum
 from ..package.member_order import in_order
 from ..package.messages import is_only_told
@@ -27,10 +27,11 @@ from .tracebacks import thrown
 
 __all__ = [
     "END", "Next", "Rest", "ahead", "all_found", "annotations", "bare", "code_is", "contents",
-    "ended", "filters_changed", "handling", "has_end", "hook_kinds", "in_inference", "in_order",
-    "is_only_told", "keep", "leave", "left", "log_at", "made_alike", "made_class", "made_enum",
-    "no_global_hooks", "no_hooks", "over", "own_dict", "require", "same_keys", "same_members",
-    "same_value", "thrown", "wait_on", "waiting", "waits_at", "warn_above", "warn_at",
+    "ended", "filters_changed", "handling", "has_end", "has_view", "hook_kinds", "in_inference",
+    "in_order", "is_only_told", "keep", "leave", "left", "log_at", "made_alike", "made_class",
+    "made_enum", "no_global_hooks", "no_hooks", "over", "own_dict", "require", "same_keys",
+    "same_members", "same_value", "thrown", "wait_on", "waiting", "waits_at", "warn_above",
+    "warn_at",
 ]  # fmt: skip
 
 

@@ -232,6 +232,34 @@ def p_contexts_around_a_break(x):
     return x * context.run(SCALE.get), log, other[SCALE], SCALE.get()
 
 
+@program(breaks=None)
+def p_token_after_breaks(x):
+    log = []
+    first = UNSET.set(1)
+    note(log, UNSET.get())
+    second = UNSET.set(2)
+    found = UNSET.get()
+    note(log, second.var is UNSET)
+    found = found, second.old_value
+    UNSET.reset(second)
+    UNSET.reset(first)
+    return found, UNSET.get("none"), log, x
+
+
+@program(breaks=None)
+def p_contents_of_a_variable_with_a_token(x):
+    log = []
+    first = UNSET.set({"a": [1]})
+    note(log, 1)
+    held = UNSET.get()
+    second = UNSET.set({**held, "b": 2})
+    note(log, held["a"])
+    UNSET.reset(second)
+    note(log, UNSET.get())
+    UNSET.reset(first)
+    return log, x
+
+
 test_agrees = program.test()
 
 

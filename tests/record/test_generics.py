@@ -39,7 +39,7 @@ from typing import (
 
 import torch
 
-from tests.record.programs import Programs
+from tests.record.programs import Programs, note
 
 program = Programs()
 
@@ -455,6 +455,13 @@ def doubling(function: Callable[Given, torch.Tensor]) -> Callable[Given, torch.T
 def p_typed_decorator(x):
     made = doubling(torch.sin)
     return made(x), made, made.__annotations__["args"] == Given.args
+
+
+@program(breaks=1)
+def p_parameters_of_a_callable_after_a_break(x):
+    log = []
+    found = note(log, Given.args)
+    return found == Given.args, found == Given.kwargs, x + 1
 
 
 test_agrees = program.test()

@@ -446,6 +446,18 @@ def p_interned_texts(x):
     return x, sys.intern("a" + str(x.dim())), {sys.intern("k"): 1}
 
 
+@program(breaks=None)
+def p_calls_of_a_cache_are_counted_across_breaks(x):
+    log = []
+
+    @functools.cache
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    note(log, fib)
+    return fib(9), fib(9), fib.cache_info(), x + 1
+
+
 test_agrees = program.test()
 
 

@@ -96,4 +96,20 @@ def _come_in(data, x):
     return x * data[0], bytes(data), len(data)
 
 
+@program(breaks=None)
+def _resized_where_others_have_a_view(x):
+    log, made = [], [bytearray(b"ab"), array.array("d", [1.0]), io.BytesIO(b"ab")]
+    views = [memoryview(made[0]), memoryview(made[1]), made[2].getbuffer()]
+    note(log, len(views))
+    for each in made:
+        try:
+            each.write(b"c") if isinstance(each, io.BytesIO) else each.append(1)
+        except BufferError:
+            log.append("has a view")
+    for view in views:
+        view.release()
+    made[0].append(1)
+    return x + 1, log, bytes(made[0])
+
+
 test_agrees = program.test()

@@ -6,6 +6,8 @@ import weakref
 import pytest
 import torch
 
+from tests.record.programs import note
+
 
 class Part:
     def __init__(self, value=1):
@@ -75,6 +77,12 @@ def w_popped(whole):
     return whole.of_named() is None
 
 
+def w_popped_onto_the_stack(whole):
+    log = []
+    whole.named.pop(note(log, "a"))
+    return whole.of_named() is None, note(log, whole.named.pop(note(log, "b"), None)) is None
+
+
 def w_value_replaced(whole):
     whole.named["a"] = Part(5)
     return whole.of_named() is None
@@ -140,9 +148,9 @@ def w_values_live_as_long_as_the_frame(whole):
 
 @pytest.mark.parametrize(
     "function",
-    [w_deleted, w_replaced, w_cleared, w_item_replaced, w_popped, w_value_replaced,
-     w_slot_replaced, w_kept_elsewhere, w_proxy_of_what_is_gone, w_proxy_of_a_deleted_variable,
-     w_values_live_as_long_as_the_frame],
+    [w_deleted, w_replaced, w_cleared, w_item_replaced, w_popped, w_popped_onto_the_stack,
+     w_value_replaced, w_slot_replaced, w_kept_elsewhere, w_proxy_of_what_is_gone,
+     w_proxy_of_a_deleted_variable, w_values_live_as_long_as_the_frame],
 )  # fmt: skip
 def test_what_is_let_go_is_gone(agree, function):
     agree(function, (Whole(),), (Whole(),))

@@ -2,8 +2,10 @@
 which a failure is explained."""
 
 import abc
+import array
 import collections
 import enum
+import io
 import math
 import types
 from collections import OrderedDict
@@ -83,6 +85,15 @@ class Ending:
 
     def __del__(self):
         pass
+
+
+views = []
+
+
+def viewed(value):
+    """A value that somebody has a view of."""
+    views.append(memoryview(value.getbuffer() if isinstance(value, io.BytesIO) else value))
+    return value
 
 
 class Moody:
@@ -272,6 +283,8 @@ ROWS: list[tuple[Guard, list, list]] = [
      [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), Ending()]),
     (Guard("NO_END_AT", V, "a"), [{}, {"a": 1, "b": Ending()}],
      [{"a": Ending()}, {"a": [Ending()]}]),
+    (Guard("NO_VIEW", V), [bytearray(2), array.array("u"), array.array("d", [1]), io.BytesIO(b"a")],
+     [viewed(bytearray(2)), viewed(array.array("d", [1])), viewed(io.BytesIO(b"a"))]),
     (Guard("EMPTY_CELL", V), [cell()], [cell(None), cell(1)]),
     (Guard("SAME", V, W), [(X, X), (None, None)], [(X, X + 0), ([], [])]),
     (Guard("DISTINCT", V, W), [(X, X + 0), ([], [])], [(X, X)]),

@@ -9,7 +9,7 @@ from ..body import BodyWriter, rebuilds
 from ..invoke import CONSTRUCTORS
 from ..operation import call
 from ..signals import GraphBreak
-from ..variables import Constant, Variable
+from ..variables import Constant, Lazy, Symbolic, TensorVariable, Variable
 from ..wrap import wraps
 from ..write_back import EFFECTS
 from .builtin_attributes import builtin_getattr
@@ -245,9 +245,22 @@ def rebuild_token(w: BodyWriter, v: TokenVariable) -> str:
     pending = [token for token in v.of.tokens if not token.used]
     if v not in pending:
         raise GraphBreak("reconstruct", "a token of another context", v.origin)
+    _load_before(w, v)
     for token in pending[: pending.index(v)]:
         w.value(token)
     return w.bind("token", f"{w.value(v.of)}.set({w.value(v.content)})")
+
+
+def _load_before(w: BodyWriter, v: TokenVariable) -> None:
+    """What the variable came in with is not found there any more once a token is made."""
+    first = v.of.first
+    if first is None:
+        return
+    w.value(first)
+    known = first.known if isinstance(first, Lazy) else first
+    if not isinstance(known, None | Constant | Symbolic | TensorVariable):
+        # Its parts are reached through the variable.
+        raise GraphBreak("reconstruct", "a token of a context variable", v.origin)
 
 
 def _effect(w: BodyWriter, v: ContextVariable, target: str) -> list[str]:

@@ -262,6 +262,8 @@ def call_cached(t, self, args, kwargs):
     """The function is run for what it depends on, and the cache asked for what it holds: where
     both agree on a plain constant, that is the result in every process. Where the function cannot
     be traced, or gives something else, the cache is asked at each call."""
+    if _counts_calls(t, getattr(self.live.__wrapped__, "__code__", None)):
+        raise _uncacheable(self, "whose calls are counted")
     args = [t.realize(arg) for arg in args]
     kwargs = {name: t.realize(arg) for name, arg in kwargs.items()}
     try:
@@ -295,6 +297,15 @@ def call_cached(t, self, args, kwargs):
     if type(held) is not type(value) or held != value:
         raise _uncacheable(self)
     return result
+
+
+def _counts_calls(t, code: types.CodeType | None) -> bool:
+    """Whether a frame may look at how often a cache is asked: no trace asks it as often. So may
+    whoever has called the function itself, by way of the cache."""
+    frame = t.frame
+    while frame is not None and frame.code is not code and "cache_info" not in frame.code.co_names:
+        frame = frame.caller
+    return frame is not None
 
 
 def _can_change(value: object) -> bool:

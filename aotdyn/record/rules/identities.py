@@ -3,6 +3,7 @@
 import _weakrefset
 import operator
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from ...package.reference import Import
@@ -123,15 +124,25 @@ def _is_in_use(t, value: Any) -> bool:
 
 
 def _has_let_go(t) -> bool:
-    """Whether a local variable that held something when the frame was entered does not any more."""
+    """Whether a local variable that held something when the frame was entered does not any more,
+    or something has gone from its stack, and no frame holds that."""
     frame, request = t.root, t.entry
     named = zip(frame.code.co_varnames, request.params, request.values)
-    return any(
+    held = {id(each) for each in _held_by_frames(t)}
+    return any(_is_held(each.value) and id(each) not in held for each in t.on_stack) or any(
         _is_held(value) and getattr(frame.locals.get(name), "source", None) != Local(param)
         for name, param, value in named
         if name not in frame.code.co_cellvars
         and not (request.point and name in request.point.unbound)
     )
+
+
+def _held_by_frames(t) -> Iterator[Variable]:
+    frame = t.frame
+    while frame is not None:
+        yield from frame.stack
+        yield from frame.locals.values()
+        frame = frame.caller
 
 
 def _lets_go(variable: Variable) -> bool:

@@ -9,6 +9,7 @@ from types import FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 from ...package.interruptions import require_own
+from ...package.lifetimes import has_view
 from ...package.reference import Import
 from ...package.source import Attribute, Called, Source
 from ..body import BodyWriter, rebuilds
@@ -87,6 +88,7 @@ def _perform(t, operation: Any, name: str, self: MirrorVariable, args, kwargs) -
         return NotImplemented
     if name not in _LOOKS[kind]:
         t.effects.touch(self.memory)
+    size = _size(self.value)
     try:
         result = operation(self.value, *values, **named)
     except BufferError:
@@ -95,11 +97,26 @@ def _perform(t, operation: Any, name: str, self: MirrorVariable, args, kwargs) -
     except Exception as error:
         require_own(error)
         raise Raised(t.exception(type(error), *error.args)) from None
+    if name not in _LOOKS[kind] and (kind is io.BytesIO or _size(self.value) != size):
+        _rely_on_no_view(t, self, name)
     if result is self.value:
         return self
     if type(result) is memoryview:
         return _view(t, self, name, values, result)
     return t.wrap_result(result)
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, bytearray | array.array) else 0
+
+
+def _rely_on_no_view(t, self: MirrorVariable, name: str) -> None:
+    """What came in is resized, which it cannot be as long as somebody has a view of it."""
+    if self.source is None:
+        return
+    if has_view(t.live_of(self)):
+        raise GraphBreak("unknown_call", f"{self.type.__qualname__}.{name} below a view")
+    t.guard("NO_VIEW", self.source)
 
 
 def _given(t, args, kwargs: dict, kind: type) -> tuple[list, dict]:
