@@ -140,9 +140,10 @@ _REDUCTIONS = {0: (True, True), 1: (False, True), 2: (False, False)}
 
 def _dtype(number: int) -> torch.dtype:
     """The dtype with a number of C++'s ScalarType."""
-    if number not in _DTYPES:
+    if number not in DTYPES:
         raise AotdynError(f"a default dtype with the number {number}")
-    return _DTYPES[number]
+    return DTYPES[number]
 
 
-_DTYPES = {5: torch.float16, 6: torch.float32, 7: torch.float64, 15: torch.bfloat16}
+# By the number of C++'s ScalarType, those that can be a default.
+DTYPES = {5: torch.float16, 6: torch.float32, 7: torch.float64, 15: torch.bfloat16}

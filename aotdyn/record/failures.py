@@ -16,6 +16,7 @@ from .frame import Frame
 from .signals import NotConstant
 from .variables import MethodVariable
 
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 # Zeros of so many bytes are made to learn what an operator says.
 _MOST_BYTES = 1 << 26
 
@@ -59,9 +60,13 @@ def _only_puts_back(t, frame: Frame, entry: ExceptionEntry) -> bool:
 def raised_by(operation: Any, args: list, kwargs: dict) -> Exception | None:
     """The exception that an operator raises on zeros like these fakes, None if it raises none.
 
-    Raises NotConstant where zeros cannot be made.
+    Raises NotConstant where zeros cannot be made, or would not tell.
     """
-    fakes = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, FakeTensor)]
+    leaves = tree_leaves((args, kwargs))
+    if any(isinstance(leaf, _SYMBOLS) for leaf in leaves):
+        # It may be the algebra that fails, at a NaN for one; and the text would tell of symbols.
+        raise NotConstant("numbers that differ between calls")
+    fakes = [leaf for leaf in leaves if isinstance(leaf, FakeTensor)]
     if any(not _is_fixed(fake) for fake in fakes):
         raise NotConstant("sizes that differ between calls")
     if sum(fake.untyped_storage().nbytes() for fake in fakes) > _MOST_BYTES:

@@ -13,7 +13,7 @@ from .frame import Frame
 from .live_dicts import dict_item
 from .members import MISSING, is_data_descriptor, lookup, static_lookup
 from .opcodes.stack import unbound_name
-from .operation import apply, call
+from .operation import apply
 from .own_operators import can_be_asked
 from .signals import GraphBreak
 from .variables import Constant, DictVariable, Known, Variable
@@ -80,8 +80,8 @@ class Namespaces:
         self.t.effects.set_global(frame.globals, self._source(frame), name, value)
 
     def load_attribute(self, module: Known, name: str) -> Variable | None:
-        """An attribute of a module: what its dictionary has, or what its `__getattr__` gives; None
-        where only the module itself can tell."""
+        """An attribute of a module: what its dictionary has; None where the module itself has to
+        tell."""
         names = vars(module.value)
         held = self.t.remembered_as(names)
         if isinstance(held, DictVariable):
@@ -95,9 +95,9 @@ class Namespaces:
         source = Attribute(module.source or Bound(self.t.references.to(module.value)), "__dict__")
         if name in names:
             return self.t.lazy(names[name], Item(source, name))
-        if static_lookup(type(module.value), name)[0] is not MISSING:
-            return None
-        return self._answered(module.value, source, name)
+        if static_lookup(type(module.value), name)[0] is MISSING:
+            self._rely_on_lack(module.value, source, name)
+        return None
 
     def _is_of_class(self, module: Known, name: str) -> bool:
         """Whether the class of a module decides what an attribute is, whatever the dictionary has.
@@ -114,15 +114,14 @@ class Namespaces:
         held = (lookup(self.t, kind, name) if asked else static_lookup(kind, name))[0]
         return held is not MISSING and is_data_descriptor(held)
 
-    def _answered(self, module: ModuleType, source: Source, name: str) -> Variable | None:
-        """What the `__getattr__` of a module of the program gives for a name that it lacks."""
+    def _rely_on_lack(self, module: ModuleType, source: Source, name: str) -> None:
+        """Guards that a module has no `__getattr__`, or the one that knows no such name. What one
+        gives is asked for again at each call: it may put it in the module as well."""
         hook = vars(module).get("__getattr__")
         if hook is None:
             self.t.guard("LACKS", source, "__getattr__")
-        if not isinstance(hook, FunctionType) or _is_of_library(module):
-            return None
-        self.t.guard("LACKS", source, name)
-        return call(self.t, self.t.lazy(hook, Item(source, "__getattr__")), [Constant(name)])
+        elif not hasattr(module, name):
+            self.t.realize(self.t.lazy(hook, Item(source, "__getattr__")))
 
     def store_attribute(self, module: Known, name: str, value: Variable) -> None:
         """Sets an attribute of a module, which is a global variable of its functions.

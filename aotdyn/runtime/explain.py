@@ -1,13 +1,13 @@
 """Why a variant does not cover a call: its guards one by one, in words."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from ..package.guard import Guard
+from ..package.guard import HOOKS, Guard
 from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import (
     Classes,
@@ -71,16 +71,16 @@ class Explainer:
 
     def _explain(self, guard: Guard) -> Failure | None:
         """Why a guard fails, None if it holds."""
-        text = guard.text(self.name)
+        text, cure = guard.text(self.name), _RECORD
         try:
             if eval(text, self.scope):
                 return None
-            actual = self._actual(guard)
+            actual, cure = self._actual(guard), self._cure(guard)
         except Exception as error:
             # The path to the value is not there: that is the answer.
             actual = f"{type(error).__name__}: {error}"
         subject = describe_source(guard.source) if guard.source is not None else guard.kind
-        return Failure(subject, describe_guard(guard), actual, guard.user, _cure(guard))
+        return Failure(subject, describe_guard(guard), actual, guard.user, cure)
 
     def _actual(self, guard: Guard) -> str:
         if guard.kind == "STATE":
@@ -101,7 +101,20 @@ class Explainer:
         if not isinstance(guard.source, Source):
             return ""
         value = self._value(guard.source)
-        return f"it is {short(type(value) if guard.kind == 'TYPE' else value)}"
+        told = _TOLD.get(guard.kind)
+        return told(value) if told is not None else f"it is {short(value)}"
+
+    def _cure(self, guard: Guard) -> str:
+        """What makes a recording cover a call that fails at this guard."""
+        if guard.kind == "STATE":
+            return "record this call as well, in the state that the process has now"
+        if guard.kind in ("CODES", "CODE", "CLASSES", "CLASS_LIKE"):
+            return "record again: what was traced has changed"
+        if guard.kind == "EQUALS" and type(guard.expected) in (int, float):
+            value = self._value(guard.source)
+            if type(value) is type(guard.expected) and math.isfinite(value):
+                return "record calls with other values of it too: a number that differs is symbolic"
+        return _RECORD
 
     def _has_its_code(self, function: Import) -> bool:
         code = self.scope[self.name(CodeOf(function))]
@@ -138,15 +151,20 @@ class Explainer:
 _RECORD = "record this call as well"
 
 
-def _cure(guard: Guard) -> str:
-    """What makes a recording cover a call that fails at this guard."""
-    if guard.kind == "STATE":
-        return "record this call as well, in the state that the process has now"
-    if guard.kind in ("CODES", "CODE", "CLASSES", "CLASS_LIKE"):
-        return "record again: what was traced has changed"
-    if guard.kind == "EQUALS" and type(guard.expected) in (int, float):
-        return "record calls with other values of it too: a number that differs is symbolic"
-    return _RECORD
+def _hooks_of(module: torch.nn.Module) -> str:
+    names = [name for name in (*HOOKS, "_compiled_call_impl") if vars(module).get(name)]
+    return f"it has {', '.join(names)}"
+
+
+# kind of guard -> what is told of a value that fails it, besides the value itself
+_TOLD: dict[str, Callable[[Any], str]] = {
+    "TYPE": lambda value: f"it is {short(type(value))}",
+    "LENGTH": lambda value: f"it is {len(value)}",
+    "KEYS": lambda value: f"they are {short((*value,))}",
+    "HAS": lambda value: "it is not there",
+    "LACKS": lambda value: "it is there",
+    "NO_HOOKS": _hooks_of,
+}
 
 
 def _other_sizes(meta: TensorMeta, tensor: Any) -> tuple[int, ...]:
@@ -189,10 +207,19 @@ def describe_source(source: Source) -> str:
     return source.step(describe_source(source.base), _plain_name)
 
 
+_SINGLE = (None, True, False, ...)
+
+
 def describe_guard(guard: Guard) -> str:
     """A guard as people read it: paths, and values or names instead of references."""
     if guard.kind == "EQUALS":
-        return f"{describe_source(guard.source)} == {_whole(guard.expected)}"
+        operator = "is" if any(guard.expected is each for each in _SINGLE) else "=="
+        return f"{describe_source(guard.source)} {operator} {_whole(guard.expected)}"
+    if guard.kind == "KEYS":
+        listed = ", ".join(map(_key, guard.expected)) + "," * (len(guard.expected) == 1)
+        return f"the keys of {describe_source(guard.source)} are ({listed})"
+    if guard.kind == "NO_HOOKS":
+        return f"{describe_source(guard.source)} has no hooks"
     if guard.kind == "STATE":
         return "the process' state (gradient mode, autocast, defaults)"
     if guard.kind == "CLASSES":
@@ -214,16 +241,29 @@ def describe_guard(guard: Guard) -> str:
     return guard.text(_plain_name, describe_source)
 
 
+def _key(key: Any) -> str:
+    return _plain_name(key) if isinstance(key, Reference) else _whole(key)
+
+
 def _whole(value: Any) -> str:
     """A value's `repr`; hexadecimal where Python refuses to write out a number otherwise."""
+    if _is_negative_nan(value):
+        return "-nan"
     try:
         return repr(value)
     except ValueError:
         return hex(value) if type(value) is int else short(value)
 
 
+def _is_negative_nan(value: Any) -> bool:
+    """Whether a value is one whose sign guards see, and Python does not write."""
+    return type(value) is float and value != value and math.copysign(1, value) < 0
+
+
 def short(value: Any) -> str:
     """A value's `repr`, cut to one line."""
+    if _is_negative_nan(value):
+        return "-nan"
     try:
         text = repr(value)
     except Exception as error:

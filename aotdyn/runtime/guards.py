@@ -12,7 +12,7 @@ from ..package.own_builtins import BUILTINS as __builtins__  # noqa: F401
 from ..package.reference import Import, State, TensorMeta, Tensors
 from ..package.replaced import FUNCTIONAL, TENSOR, replaced, unchanged, version
 from ..package.resolve import resolve_import
-from ..package.state import AUTOCASTS, attention_kernels, process_state
+from ..package.state import AUTOCASTS, DTYPES, attention_kernels, process_state
 
 _C = torch._C._dynamo.guards
 
@@ -77,11 +77,11 @@ def _replaced_now() -> str:
 def explain_state(reference: State, check: Any) -> str:
     """What of this thread's state is not as recorded, in words; "" if nothing is. check: the
     `state_check` of the reference."""
-    wanted, now = json.loads(reference.json), json.loads(process_state())
-    if "attention_kernels" not in wanted:
-        del now["attention_kernels"]
+    wanted, now = (_told(json.loads(text)) for text in (reference.json, process_state()))
+    if "attention kernels" not in wanted:
+        del now["attention kernels"]
     found = [
-        f"{name.replace('_', ' ')} was {wanted.get(name)} and is {now.get(name)}"
+        f"{name} was {wanted.get(name)} and is {now.get(name)}"
         for name in sorted(wanted.keys() | now.keys())
         if name != "replaced" and wanted.get(name) != now.get(name)
     ]
@@ -92,6 +92,18 @@ def explain_state(reference: State, check: Any) -> str:
     if check.functions.changed():
         found.append(f"{check.functions.changed()} has been replaced")
     return ", ".join(found)
+
+
+def _told(state: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a state by names for people, those of autocast one by one."""
+    autocast = state.pop("autocast_state")
+    found = {name.replace("_", " "): value for name, value in state.items()}
+    found["default dtype"] = DTYPES.get(state["default_dtype"], state["default_dtype"])
+    found["autocast's cache"] = autocast["cached_enabled"]
+    for kind, enabled, dtype in zip(AUTOCASTS, autocast["enabled"], autocast["dtype"]):
+        found[f"autocast on {kind}"] = enabled
+        found[f"autocast's dtype on {kind}"] = DTYPES.get(dtype, dtype)
+    return found
 
 
 def tensor_check(reference: Tensors, state: State) -> Callable[..., bool]:

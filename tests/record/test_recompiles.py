@@ -138,6 +138,31 @@ def test_number_of_variants(name, agree):
     agree(function, *calls, variants=variants, breaks=0)
 
 
+CAUGHT = {
+    "compares": (lambda x, v: v < 3, [2.5, 1.5, math.nan]),
+    "divides": (lambda x, v: v // 2, [2.5, 1.5, math.nan, math.inf]),
+    "remainder": (lambda x, v: v % 3, [2.5, 1.5, math.nan]),
+    "power": (lambda x, v: v**2, [2.5, 0.75, -2.5]),
+    "bits": (lambda x, v: v & 3, [2.5, 3.5]),
+    "sizes that do not fit": (lambda x, v: x.view(v, -1), [3, 2, 5, -7, 0]),
+    "sizes of the wrong type": (lambda x, v: x.view(v, -1), [2.5, 0.75]),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", CAUGHT)
+def test_what_is_caught_tells_of_no_symbols(name, dynamic, agree):
+    function, values = CAUGHT[name]
+
+    def fn(x, v):
+        try:
+            return x + 1, function(x, v)
+        except (TypeError, ValueError, RuntimeError, OverflowError, AssertionError) as error:
+            return x + 2, type(error), str(error)
+
+    agree(fn, *with_values(*values), dynamic=dynamic)
+
+
 def scales_by_itself(x):
     return x * x.sum().item() + 1
 
@@ -240,6 +265,23 @@ def misses(function, *calls) -> list[str]:
     return [line.removeprefix("failed: ").partition("  # ")[0] for line in lines]
 
 
+def chooses(x, v):
+    return x if v is None else x * v
+
+
+def counts(x, items):
+    return x * len(items)
+
+
+def applies(x, f):
+    return f(x)
+
+
+def hooked(module):
+    module.register_forward_hook(lambda module, args, result: None)
+    return module
+
+
 X = torch.ones(3)
 MESSAGES = [
     (passes_on, (X, 1), (torch.ones(4), 1),
@@ -250,12 +292,45 @@ MESSAGES = [
     (multiplies, (X, 1), (X, True), "v == 1 (it is True)"),
     (multiplies, (X, 0.5), (X, -0.5), "v == 0.5 (it is -0.5)"),
     (multiplies, (X, 2), (X, X + 1), "v == 2 (it is tensor([2., 2., 2.]))"),
+    (multiplies, (X, math.nan), (X, -math.nan), "v == nan (it is -nan)"),
+    (chooses, (X, None), (X, 3), "v is None (it is 3)"),
+    (counts, (X, [1]), (X, [1, 2]), "len(items) == 1 (it is 2)"),
+    (counts, (X, {"a": 1}), (X, {"b": 1}), "the keys of items are ('a',) (they are ('b',))"),
+    (applies, (X, torch.nn.ReLU()), (X, hooked(torch.nn.ReLU())),
+     "f has no hooks (it has _forward_hooks)"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("function, first, second, message", MESSAGES)
 def test_message_of_a_miss(function, first, second, message):
     assert misses(function, (None, first), (None, second)) == [message]
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (lambda: torch.set_default_dtype(torch.float64), "default dtype was torch.float32 and is"),
+        (lambda: torch.set_autocast_enabled("cpu", True), "(autocast on cpu was False and is True"),
+    ],
+)
+def test_message_of_one_setting(change, told):
+    try:
+        found = misses(increments, (None, (X, Counter())), (change, (X, Counter())))
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_autocast_enabled("cpu", False)
+    assert told in found[0]
+
+
+@pytest.mark.parametrize("value, symbolic", [(3, True), (True, False), (3.0, False)])
+def test_what_would_cover_another_number(value, symbolic, tmp_path):
+    with aotdyn.record(tmp_path / "a.rec"):
+        compiled(multiplies, Settings("eager"))(X, 2)
+    aotdyn.pack([tmp_path / "a.rec"], tmp_path / "a.pkg")
+    with aotdyn.load(tmp_path / "a.pkg", on_miss="eager") as package:
+        told = str(package.why(multiplies, X, value))
+    assert ("a number that differs is symbolic" in told) is symbolic
+    assert ("record this call as well" in told) is not symbolic
 
 
 def test_the_limit_names_the_guard_that_failed(monkeypatch):
