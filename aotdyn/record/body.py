@@ -54,6 +54,7 @@ class BodyWriter:
         self._output_names: dict[str, str] = {}
         self._known: dict[int, str] = {}
         self._loaded: dict[Source, str] = {}
+        self._nans: dict[int, str] = {}
         self._building: set[int] = set()
         # Tensors that are made of what came in: name -> source.
         self._made: dict[str, Source] = {}
@@ -181,7 +182,17 @@ class BodyWriter:
             return int_text(value)
         if value is None or type(value) in (bool, str, bytes):
             return repr(value)
+        if value != value:
+            return self._nan(value)
         return self.ref(Literal(value))
+
+    def _nan(self, value: Any) -> str:
+        """A nan equals nothing, but containers find it as the object that it is: each is an object
+        of its own, in each call."""
+        made = self._nans.get(id(value))
+        if made is None:
+            made = self._nans[id(value)] = self.bind("nan", f"-(-{self.ref(Literal(value))})")
+        return made
 
     # -- the whole -----------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ from .variables import (
 )
 from .variables.containers import HashedToken
 
+A_NAN = "a nan, which hashes by where it is"
+
 
 def key_of(t, value: Variable) -> Any:
     """What stands for a value as a key of a dict or set.
@@ -37,7 +39,9 @@ def key_of(t, value: Variable) -> Any:
         # A size has the hash of a tuple, and equals it.
         is_plain = value.cls in (tuple, torch.Size)
         return parts if is_plain else tuple.__new__(value.cls, parts)
-    if isinstance(value, ValueObject) and _hashes_by_value(t, value):
+    if isinstance(value, ValueObject) and hashes_by_value(t, value):
+        if value.contents.value != value.contents.value:
+            raise GraphBreak("hash", A_NAN)
         return key_of(t, value.contents)
     if isinstance(value, ObjectVariable):
         if not _hashes_by_identity(value.type):
@@ -67,6 +71,8 @@ def key_of(t, value: Variable) -> Any:
         raise GraphBreak("hash", value.describe()) from None
     if type(key) is int:
         t.numbers_as_keys.known(key)
+    if key != key and value.source is not None:
+        raise GraphBreak("hash", A_NAN)
     return key
 
 
@@ -99,7 +105,7 @@ class NumbersAsKeys:
             raise GraphBreak("hash", f"{what}, beside both numbers and the id() of objects as keys")
 
 
-def _hashes_by_value(t, value: ValueObject) -> bool:
+def hashes_by_value(t, value: ValueObject) -> bool:
     """Whether an object is the key that its plain value is."""
     base = value.contents.type
     return all(

@@ -428,7 +428,9 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
     if v.raised:
         # Its traceback leads to where it was.
         raise GraphBreak("exception", v.describe(), v.raised)
-    args = [w.value(item) for item in v.args.items]
+    # The list that a group was given may hold others by now.
+    parts = [v.message, v.exceptions] if isinstance(v, GroupVariable) else v.args.items
+    args = [w.value(part) for part in parts]
     cls = w.ref(w.t.references.to(v.cls))
     if isinstance(v.cls.__init__, FunctionType):
         # What `__init__` has done is in the attributes.
@@ -436,6 +438,8 @@ def _exception(w: BodyWriter, v: ExceptionVariable) -> str:
     else:
         name = w.bind("error", f"{cls}({', '.join(args)})")
     w.known(v, name)
+    if isinstance(v, GroupVariable):
+        w.lines.append(f"{name}.args = {w.value(v.args)}")
     for attribute in ("cause", "context"):
         held = getattr(v, attribute)
         if held is not None:

@@ -260,6 +260,22 @@ def p_contents_of_a_variable_with_a_token(x):
     return log, x
 
 
+@program(breaks=None)
+def p_tokens_of_other_contexts(x):
+    told = []
+    token = contextvars.Context().run(SCALE.set, 1)
+    try:
+        SCALE.reset(token)
+    except ValueError as error:
+        told.append(type(error))
+    for refused in (lambda: contextvars.Context(1), lambda: contextvars.Context(a=1)):
+        try:
+            refused()
+        except TypeError as error:
+            told.append(str(error))
+    return told, SCALE.get(), x
+
+
 test_agrees = program.test()
 
 

@@ -302,4 +302,22 @@ def p_class_methods_say_how_to_copy(x):
     return [(list(each), each.a) for each in copies], x
 
 
+class Text(str):
+    pass
+
+
+@program(breaks=None)
+def p_names_of_slots_that_a_class_lists_itself(x):
+    class A:
+        __slotnames__ = [Text("spam")]
+
+        def __getattr__(self, name):
+            if name == "spam":
+                A.__slotnames__[:] = [Text("spam")]
+                return 42
+            raise AttributeError
+
+    return A().__reduce_ex__(2)[2], x
+
+
 test_agrees = program.test()

@@ -187,6 +187,32 @@ def _other_classes_made_by_the_library(x):
     )  # fmt: skip
 
 
+@program()
+def _one_number_for_two_names(x):
+    class C(enum.Enum):
+        FIRST = PRIMERO = enum.auto()
+        SECOND = enum.auto()
+
+    return [(each.name, each.value) for each in C], C.PRIMERO is C.FIRST, x
+
+
+@program()
+def _bases_that_are_refused(x):
+    class Members(enum.Enum):
+        A = 1
+
+    told = []
+    for bases in ((Members,), (str, int, enum.Enum), (enum.Enum, str)):
+        try:
+
+            class Refused(*bases):
+                B = 2
+
+        except TypeError as error:
+            told.append(str(error))
+    return told, x
+
+
 test_agrees = program.test()
 
 

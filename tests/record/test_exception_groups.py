@@ -1,5 +1,6 @@
 """Exception groups and `except*`, causes and contexts."""
 
+import aotdyn
 from tests.record.programs import Programs, note
 
 program = Programs()
@@ -255,6 +256,35 @@ def p_parts_are_readonly(x):
         except AttributeError as error:
             found.append(str(error))
     return x + 1, found
+
+
+@program(breaks=None)
+def p_a_group_of_a_list_that_changes(x):
+    errors = [ValueError(1), ValueError(2)]
+    group = ExceptionGroup("m", errors)
+    errors.append(ValueError(3))
+    del errors[0]
+    aotdyn.graph_break()
+    return [str(each) for each in group.exceptions], group.args[1] is errors, str(group), x
+
+
+@program(breaks=None)
+def p_a_group_of_what_was_caught(x):
+    def fails(count):
+        errors = []
+        for number in range(count):
+            try:
+                raise ValueError(number)
+            except ValueError as error:
+                errors.append(error)
+        raise ExceptionGroup("m", errors)
+
+    try:
+        fails(3)
+    except ExceptionGroup as error:
+        group = error
+    aotdyn.graph_break()
+    return [str(each) for each in group.exceptions], len(group.args[1]), x
 
 
 test_agrees = program.test()

@@ -4,10 +4,12 @@ tuples, named tuples, enums and sizes among them; of tables that came in, and of
 import collections
 import dataclasses
 import enum
+import math
 from typing import NamedTuple
 
 import torch
 
+import aotdyn
 from tests.record.programs import Programs, note
 
 
@@ -192,7 +194,55 @@ def _keys_around_breaks(x):
     return x * D[K(2)] + w, log, [k.a for k in D]
 
 
+# -- nans ------------------------------------------------------------
+
+
+class Float(float):
+    pass
+
+
+NAN, NAN_OBJECT = float("nan"), Float("nan")
+
+
+@program(breaks=None)
+def p_nans_that_are_made(x):
+    a = b = float("nan")
+    c = math.inf - math.inf
+    held, pair = [a, c], (a, 1)
+    aotdyn.graph_break()
+    found = a is b, a is c, a in held, held.index(c), held == [a, c], held == [c, a]
+    return found, pair == (a, 1), {a: 1, c: 2}[b], len({a, b, c}), x
+
+
+@program((torch.ones(2), NAN, NAN), (torch.ones(2), NAN, float("nan")), breaks=None)
+def p_nans_that_came_in(x, first, second):
+    held = [first]
+    aotdyn.graph_break()
+    found = first in held, second in held, first is second, (first,) == (second,)
+    same = {"a": first} == {"a": second}, {first: 1}.get(second)
+    return found, same, x
+
+
+@program(breaks=None)
+def p_nans_of_a_class(x):
+    made = Float("nan")
+    return made in [made], {made: 1}[made], {NAN_OBJECT: 2}[NAN_OBJECT], x
+
+
 test_agrees = program.test()
+
+
+def test_hashes_of_nans(agree):
+    """They are addresses: nothing for a package, whose variants compare them."""
+
+    def program(x, came_in):
+        for value in (float("nan"), Float("nan"), came_in):
+            hashed = hash(value)
+            if hashed != object.__hash__(value) or type(value).__hash__(value) != hashed:
+                return None
+        return x
+
+    agree(program, *((torch.ones(2), each) for each in (NAN, NAN_OBJECT)), package=False)
 
 
 def test_a_key_that_was_changed_is_not_found(agree):

@@ -5,6 +5,7 @@ import array
 import copy
 import io
 import random
+import re
 
 import torch
 
@@ -110,6 +111,31 @@ def _resized_where_others_have_a_view(x):
         view.release()
     made[0].append(1)
     return x + 1, log, bytes(made[0])
+
+
+def _grow(data, x):
+    try:
+        data.extend(data[:1])
+    except BufferError as error:
+        return str(error), x
+    return data[-1], x
+
+
+@program((bytearray(b"ab"), torch.ones(2)), breaks=None)
+def _are_held(data, x):
+    view = memoryview(data)
+    note([], view)
+    held = _grow(data, x)
+    view.release()
+    return held, _grow(data, x)
+
+
+@program((bytearray(b"ab"), torch.ones(2)), breaks=None)
+def _are_searched(data, x):
+    found = re.match(b"a", data), re.search(b"b", string=data)
+    data[:] = b"zz"
+    ahead = re.finditer(b"a", made := bytearray(b"aa"))
+    return x, [each.group() for each in found], found[0].string is data, _grow(made, x), [*ahead]
 
 
 test_agrees = program.test()

@@ -46,6 +46,7 @@ from ..variables import (
     ViewVariable,
 )
 from . import class_statements, symbolic
+from .sequences import same_or_equal
 from .table import rule
 
 # -- types ------------------------------------------------------------
@@ -397,18 +398,22 @@ def _identical_constants(t, left: Constant, right: Constant) -> bool | None:
     """Equal ints and strings may or may not be one object; CPython decides. Of two that came in it
     is guarded which they are."""
     one, other = left.value, right.value
-    if type(one) is not type(other) or one is not other and one != other:
+    is_number = one == one
+    if type(one) is not type(other) or is_number and one is not other and one != other:
         return False
     if type(one) in _UNIQUE or type(one) is int and _SMALLEST <= one <= _LARGEST:
         return one is other
     came_in = (left.source is not None) + (right.source is not None)
-    if came_in == 1:
+    if came_in == 1 and is_number:
         return None
     if one is other:
-        if came_in:
+        if came_in == 2:
             t.guard("SAME", left.source, right.source)
         return True
-    return t.differ(left, right) if came_in else None
+    if came_in == 2:
+        return t.differ(left, right)
+    # A nan is another object each time that one is made.
+    return None if is_number else False
 
 
 def _identical_numbers(t, left: Variable, right: Variable) -> bool | None:
@@ -670,7 +675,7 @@ def contains_object(t, self, item):
         return NotImplemented
     item = t.realize(item)
     for member in each(t, self):
-        if t.realize(member) is item or truth(t, apply(t, operator.eq, [member, item])):
+        if same_or_equal(t, member, item):
             return Constant(True)
     return Constant(False)
 

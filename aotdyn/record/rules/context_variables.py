@@ -130,6 +130,8 @@ def reset(t, self, token):
         raise GraphBreak("unknown_operation", f"a token of {token.of.describe()}")
     if token.used:
         raise GraphBreak("unknown_operation", f"a used token of {self.describe()}")
+    if not any(token is each for each in self.tokens):
+        raise GraphBreak("unknown_operation", "a token of another Context")
     t.effects.touch(self)
     token.used = True
     self.content = token.before
@@ -150,6 +152,8 @@ def copy_context(t):
 
 
 def _make_context(t, cls, args, kwargs) -> Variable:
+    if args or kwargs:
+        t.raise_exception(TypeError, "Context() does not accept any arguments")
     return t.new(ContextCopy({}, True))
 
 

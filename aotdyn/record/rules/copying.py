@@ -89,8 +89,12 @@ def _state(t, self: Variable) -> Variable:
         own = snapshot(t, InstanceDict(self))
         state = own if own.items else NONE
     slots = {}
-    for name in copyreg._slotnames(cls):  # type: ignore[attr-defined]
-        value = _slot(t, self, str(name))
+    names = copyreg._slotnames(cls)  # type: ignore[attr-defined]
+    if type(names) is not list or any(type(name) is not str for name in names):
+        # What the program has put in the place of those that are looked for once.
+        raise GraphBreak("attribute", f"{cls.__qualname__}.__slotnames__")
+    for name in names:
+        value = _slot(t, self, name)
         if value is not None:
             slots[name] = (Constant(name), value)
     return t.new(TupleVariable([state, t.new(DictVariable(slots))])) if slots else state

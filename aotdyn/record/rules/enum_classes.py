@@ -27,13 +27,19 @@ class EnumNames(dict):
     def __init__(self, t, name: str, bases: tuple):
         super().__init__()
         self.t = t
-        self.prepared = enum.EnumMeta.__prepare__(name, bases)
+        try:
+            self.prepared = enum.EnumMeta.__prepare__(name, bases)
+        except TypeError as error:
+            t.raise_exception(TypeError, *error.args)
+        # Bound to two names, one `auto()` is one member.
+        self.numbered: dict[Variable, enum.auto] = {}
 
     def __setitem__(self, name: str, value: Variable) -> None:
         if name == "__classcell__":
             super().__setitem__(name, value)
             return
-        given = _value(self.t, value)
+        value = self.t.realize(value)
+        given = self._value(value)
         try:
             self.prepared[name] = given
         except (TypeError, ValueError) as error:
@@ -42,20 +48,18 @@ class EnumNames(dict):
         is_auto = isinstance(given, enum.auto)
         super().__setitem__(name, self.t.wrap_result(held) if is_auto else value)
 
+    def _value(self, value: Variable) -> Any:
+        if isinstance(value, ObjectVariable) and value.cls is enum.auto and value.live is None:
+            return self.numbered.setdefault(value, enum.auto())
+        try:
+            return plain(self.t.deep(value))
+        except (GraphBreak, NotConstant):
+            return stand_in_for(self.t, value)
+
     def pop(self, name: str, default: Any = None) -> Any:
         if name in self.prepared:
             raise GraphBreak("class_body", f"a name deleted in an enum: {name}")
         return super().pop(name, default)
-
-
-def _value(t, value: Variable) -> Any:
-    value = t.realize(value)
-    if isinstance(value, ObjectVariable) and value.cls is enum.auto and value.live is None:
-        return enum.auto()
-    try:
-        return plain(t.deep(value))
-    except (GraphBreak, NotConstant):
-        return stand_in_for(t, value)
 
 
 def make_enum(t, name: str, bases: tuple, names: EnumNames, kwargs: dict) -> ClassVariable:

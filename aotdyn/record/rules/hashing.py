@@ -5,7 +5,7 @@ from typing import Any
 
 from ...package.arrays import SCALARS
 from ..body import BodyWriter, rebuilds
-from ..keys import HASHED_KEYS, key_of
+from ..keys import HASHED_KEYS, hashes_by_value, key_of
 from ..operation import apply, call_method, truth
 from ..signals import GraphBreak, Raised
 from ..special_methods import has_special
@@ -22,6 +22,7 @@ from ..variables import (
     SliceVariable,
     Symbolic,
     TupleVariable,
+    ValueObject,
     Variable,
 )
 from ..variables.containers import HashedToken, is_steady
@@ -151,6 +152,14 @@ def _hashed(t, value: Variable, key: Any) -> Variable:
         t.unsteady_hash = True
         return Constant(hash(key))
     return t.new(HashVariable(value, key))
+
+
+@rule((hash, float.__hash__, complex.__hash__), ValueObject)
+def hash_value(t, self):
+    """That of its plain value, but for a nan."""
+    if hashes_by_value(t, self):
+        key_of(t, self)
+    return NotImplemented
 
 
 @rule(hash, SetVariable)

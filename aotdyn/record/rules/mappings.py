@@ -28,6 +28,7 @@ from ..variables import (
     Variable,
     ViewVariable,
 )
+from .sequences import same_or_equal
 from .table import rule
 
 NONE = Constant(None)
@@ -263,8 +264,7 @@ def _equality(operation, wanted: bool):
         t.complete(self)
         t.complete(other)
         same = self.items.keys() == other.items.keys() and all(
-            value is other.items[key][1]
-            or truth(t, apply(t, operator.eq, [value, other.items[key][1]]))
+            same_or_equal(t, value, other.items[key][1])
             for key, (_, value) in self.items.items()
         )
         return Constant(same is wanted)

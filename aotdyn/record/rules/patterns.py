@@ -20,6 +20,7 @@ from ..variables import (
     ValueObject,
     Variable,
 )
+from ..variables.mirrors import MirrorVariable
 from .builtin_attributes import builtin_getattr
 from .table import rule
 
@@ -59,8 +60,12 @@ def _plain(t, value: Variable) -> Any:
 def _computed(t, name: str, function: Any, args: tuple, kwargs: dict, subject: Any) -> Any:
     """What a function of `re` or a method of a pattern gives; NotImplemented for other text."""
     try:
-        if name not in _SEARCHES and any(isinstance(t.realize(a), ValueObject) for a in args):
+        given = [t.realize(arg) for arg in (*args, *kwargs.values())]
+        if name not in _SEARCHES and any(isinstance(each, ValueObject) for each in given):
             # It may give the text itself.
+            return NotImplemented
+        if any(isinstance(each, MirrorVariable) for each in given):
+            # What is found in a text that can change holds on to it.
             return NotImplemented
         values = [_plain(t, arg) for arg in args]
         named = {key: _plain(t, arg) for key, arg in kwargs.items()}

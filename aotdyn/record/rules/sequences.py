@@ -271,7 +271,7 @@ def _compare_sequences(operation):
         # `__eq__` of an item may change the lists.
         while position < min(len(self.items), len(other.items)):
             left, right = t.realize(self.items[position]), t.realize(other.items[position])
-            if not _same_or_equal(t, left, right):
+            if not same_or_equal(t, left, right):
                 break
             position += 1
         if position >= min(len(self.items), len(other.items)):
@@ -281,15 +281,25 @@ def _compare_sequences(operation):
         return apply(t, operation, [self.items[position], other.items[position]])
 
 
-def _same_or_equal(t, left: Variable, right: Variable) -> bool:
-    """Whether a container takes two values for the same."""
-    return left is right or truth(t, apply(t, operator.eq, [left, right]))
-
-
 for _operation in (
     operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
 ):  # fmt: skip
     _compare_sequences(_operation)
+
+
+def same_or_equal(t, left: Variable, right: Variable) -> bool:
+    """Whether a container takes two values for the same."""
+    left, right = t.realize(left), t.realize(right)
+    if left is right:
+        return True
+    if _is_nan(left) and _is_nan(right):
+        return truth(t, apply(t, operator.is_, [left, right]))
+    return truth(t, apply(t, operator.eq, [left, right]))
+
+
+def _is_nan(value: Variable) -> bool:
+    """Whether a value is a constant that does not equal itself."""
+    return isinstance(value, Constant) and value.value != value.value
 
 
 @rule((operator.contains, list.__contains__, tuple.__contains__), ListVariable, TupleVariable)
@@ -384,7 +394,7 @@ def find_item(
         if position >= len(self.items):
             # `__eq__` of an item has removed some.
             return None
-        if _same_or_equal(t, t.realize(self.items[position]), item):
+        if same_or_equal(t, self.items[position], item):
             return position
     return None
 
@@ -415,7 +425,7 @@ def count(t, self, item):
     item = t.realize(item)
     position = found = 0
     while position < len(self.items):
-        found += _same_or_equal(t, t.realize(self.items[position]), item)
+        found += same_or_equal(t, self.items[position], item)
         position += 1
     return Constant(found)
 
