@@ -150,7 +150,9 @@ def bare_operands(t, operation: Any, args: list[Variable]) -> list[Variable] | N
     """The operands with instances of subclasses of int, str and the like as the plain values that
     they are to C; None where there are none, or where their classes have a say."""
     of_values = [arg for arg in args if isinstance(arg, ValueObject)]
-    if not of_values:
+    others = [arg for arg in args if isinstance(arg, ObjectVariable) and arg not in of_values]
+    if not of_values or others:
+        # Other objects are given them as they are.
         return None
     if isinstance(operation, MethodDescriptorType | WrapperDescriptorType):
         if operation.__objclass__ not in BARE or operation in _ASKS_FOR_TEXTS:

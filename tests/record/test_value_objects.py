@@ -1,6 +1,7 @@
 """Instances of subclasses of int, float, str and bytes: made in frames, come in, and whose methods
 say otherwise; what C gives on them has the type that C gives it."""
 
+import collections
 import copy
 import functools
 import math
@@ -237,6 +238,79 @@ def p_methods_that_are_no_functions(x):
     calls = (lambda: v * 2, lambda: v + 1, lambda: v - 1, lambda: -v, lambda: abs(v),
              lambda: f"{v}", lambda: "%f %g" % (v, v), lambda: float(v))  # fmt: skip
     return [outcome_of(call) for call in calls], x
+
+
+# -- containers and objects are given them as they are ----------------------------------------
+
+
+class PlainFloat(float):
+    pass
+
+
+class PlainText(str):
+    pass
+
+
+class PlainInt(int):
+    pass
+
+
+class Table(dict):
+    pass
+
+
+class Row(list):
+    pass
+
+
+class Asks:
+    """Tells the type of what it is given."""
+
+    def __add__(self, other):
+        return type(other).__name__
+
+    __radd__ = __lt__ = __eq__ = __getitem__ = __and__ = __divmod__ = __call__ = __add__
+
+    def __setitem__(self, key, value):
+        self.got = type(key).__name__, type(value).__name__
+
+    def __contains__(self, item):
+        self.got = type(item).__name__
+        return True
+
+
+def _held(made, key):
+    return type([*made][0]) is type(key)
+
+
+@program()
+def _keys_and_items(x):
+    found = []
+    for key in (PlainFloat(2), PlainText("a"), PlainInt(3)):
+        for make in (
+            dict, Table, collections.Counter, collections.OrderedDict, collections.UserDict,
+            functools.partial(collections.defaultdict, int),
+        ):  # fmt: skip
+            made = make()
+            made[key] = key
+            found += [_held(made, key), type(made[key]) is type(key), key in made]
+        chained = collections.ChainMap({})
+        chained[key] = 1
+        row = Row([key])
+        row.append(key)
+        kept = collections.deque([key]), collections.Counter([key]), {key}, dict.fromkeys([key])
+        found += [_held(chained, key), _held(row, key), *(_held(each, key) for each in kept)]
+    return found, x
+
+
+@program(breaks=None)
+def _operands(x):
+    asks, found = Asks(), []
+    for key in (PlainFloat(2), PlainText("a"), PlainInt(3)):
+        asks[key] = key
+        found += [asks.got, key in asks, asks.got, asks + key, key + asks, asks < key, key > asks]
+        found += [asks == key, key == asks, asks[key], asks & key, asks(key), divmod(asks, key)]
+    return found, x
 
 
 test_agrees = program.test()
