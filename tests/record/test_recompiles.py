@@ -77,6 +77,24 @@ def compares(x, n):
     return x + 1 if n == 3 else x
 
 
+def looks_up(x, n):
+    return x * {4: 0.5, 2.0: 3, "a": 1}.get(n, 7) + (n in {8: 1})
+
+
+TABLE = {5: 1.5, 30: 2}
+
+
+def looks_up_what_came_in(x, n):
+    try:
+        return x * TABLE[n] * n
+    except KeyError as error:
+        return x - n, error.args
+
+
+def is_a_key(x, n):
+    return x * {n: 2}[n]
+
+
 def makes_tensors(x, v):
     made = torch.tensor(v), torch.tensor([v, 1]), torch.as_tensor(v, dtype=torch.float32)
     return x * made[0], made
@@ -118,6 +136,11 @@ HISTORIES = {
     "a branch on an int": (branches, with_values(1, 2, 3, 4, 5, 6), 3),
     "a loop over an int": (loops, with_values(1, 2, 3, 1, 2, 3), 3),
     "an int as an index of a list": (indexes, with_values(0, 1, 2, 0, 1, 2), 3),
+    "an int that is looked up": (looks_up, with_values(10, 11, 12, 4, 13, 2, -5, 8), 5),
+    "an int looked up in what came in": (
+        looks_up_what_came_in, with_values(10, 11, 12, 5, 13, -5, 30, 0), 4,
+    ),
+    "an int as a key": (is_a_key, with_values(3, 4, 5), 3),
     "an int that is compared": (compares, with_values(1, 2, 3, 4, 5), 3),
     "one int of two": (two_ints, [(torch.ones(2), n, 5) for n in (1, 2, 3, 4)], 2),
     "both ints": (two_ints, [(torch.ones(2), n, n) for n in (1, 2, 3, 4)], 2),

@@ -1,7 +1,7 @@
 """Dicts, their views, and sets."""
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import NoneType
 from typing import Any
 
@@ -39,15 +39,30 @@ NONE = Constant(None)
 
 @rule((operator.getitem, dict.__getitem__), DictVariable)
 def getitem(t, self, key):
-    found = dict_item(t, self, key_of(t, key))
+    found = dict_item(t, self, _looked_for(t, self, key))
     if found is None:
         t.raise_exception(KeyError, t.realize(key))
     return found
 
 
+_NO_KEY = object()
+
+
+def _looked_for(t, self: DictVariable, key: Variable) -> Any:
+    """The token that a dict looks for: none for a symbolic number that differs from all its keys,
+    if they are few. Any other is fixed, as one that is to be a key is."""
+    key = t.realize(key)
+    if not isinstance(key, Symbolic):
+        return key_of(t, key)
+    if not all(map(_may_be_compared, (self.items, () if self.complete else self.live))):
+        return key_of(t, key)
+    t.complete(self)
+    return key_of(t, key) if _is_one_of(t, key, self.items) else _NO_KEY
+
+
 @rule(dict.get, DictVariable)
 def get(t, self, key, default=NONE):
-    found = dict_item(t, self, key_of(t, key))
+    found = dict_item(t, self, _looked_for(t, self, key))
     return default if found is None else found
 
 
@@ -75,7 +90,7 @@ def delitem(t, self, key):
 
 @rule((operator.contains, dict.__contains__), DictVariable)
 def contains(t, self, key):
-    return Constant(dict_item(t, self, key_of(t, key)) is not None)
+    return Constant(dict_item(t, self, _looked_for(t, self, key)) is not None)
 
 
 @rule((len, dict.__len__), DictVariable)
@@ -367,7 +382,7 @@ def set_length(t, self):
 @rule((operator.contains, set.__contains__, frozenset.__contains__), SetVariable)
 def set_contains(t, self, item):
     item = t.realize(item)
-    if isinstance(item, Symbolic) and _may_be_compared(self):
+    if isinstance(item, Symbolic) and _may_be_compared(self.items):
         return Constant(_is_one_of(t, item, self.items))
     return Constant(_member_of(t, item) in self.items)
 
@@ -380,13 +395,13 @@ def _member_of(t, item: Variable):
     return key_of(t, item)
 
 
-# With so many members of a set a symbolic number is compared; among more it is fixed.
+# With so many members of a set, or keys, a symbolic number is compared; among more it is fixed.
 _COMPARED = 8
 
 
-def _may_be_compared(self: SetVariable) -> bool:
-    plain = all(type(key) in (int, float, bool, str, NoneType) for key in self.items)
-    return plain and len(self.items) <= _COMPARED
+def _may_be_compared(keys: Collection) -> bool:
+    plain = all(type(key) in (int, float, bool, str, NoneType) for key in keys)
+    return plain and len(keys) <= _COMPARED
 
 
 def _is_one_of(t, number: Symbolic, keys: Iterable) -> bool:
