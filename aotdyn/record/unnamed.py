@@ -66,9 +66,15 @@ class _Meetings:
 
     def _drop_those_still_named(self) -> None:
         """A class that some guard needs as an object stays one, and so do all classes whose path
-        leads through it."""
+        leads through it, and those that inherit from one: what stands for them tells bases by
+        their names."""
         while self.sources:
-            named: set[int] = set()
+            kept = [cls for index, cls in enumerate(self.live)
+                    if index not in self.sources and isinstance(cls, type)]  # fmt: skip
+            named = {
+                index for index in self.sources
+                if any(base is cls for base in self.live[index].__mro__ for cls in kept)
+            }  # fmt: skip
             for guard in self.guards():
                 named.update(_live_in(guard.source), _live_in(guard.expected))
             dropped = named & self.sources.keys()

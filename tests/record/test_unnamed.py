@@ -11,6 +11,7 @@ from torch.nn.utils import parametrizations
 import aotdyn
 from aotdyn.runtime.compiled import compiled
 from aotdyn.runtime.settings import Settings
+from tests.record.programs import note
 
 X = torch.arange(6.0).view(2, 3)
 
@@ -170,6 +171,29 @@ PARAMETRIZED = {
         parametrizations.weight_norm(nn.Linear(3, 3)),
     ),
 }
+
+
+def test_what_a_base_of_such_a_class_holds_is_its_own(agree):
+    """Beyond a break in a method that calls its base's: both are other classes in each call."""
+
+    def program(x):
+        log = []
+
+        class Base:
+            def method(self, x):
+                note(log, "base")
+                return x + 1
+
+        class Other(Base):
+            def method(self, x):
+                note(log, "before")
+                y = super().method(x)
+                note(log, "after")
+                return y * 2
+
+        return Other().method(x), log
+
+    agree(program, (X,), (X,), (X,), package=False)
 
 
 @pytest.mark.parametrize("name", PARAMETRIZED)
