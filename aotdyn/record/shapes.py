@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import sympy
 import torch
 from sympy.printing.precedence import PRECEDENCE
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch._guards import GuardSource
 from torch._guards import Source as TorchSource
 from torch.fx.experimental.symbolic_shapes import (
@@ -281,7 +282,12 @@ class Shapes:
     # -- tensors -----------------------------------------------------------------------------
 
     def fake(self, tensor: torch.Tensor, source: Source, place: str) -> torch.Tensor:
-        """The stand-in for a tensor that came in, made as if it had been before the frame."""
+        """The stand-in for a tensor that came in, made as if it had been before the frame: in none
+        of the transforms that the frame is in."""
+        with temporarily_clear_interpreter_stack():
+            return self._fake_outside(tensor, source, place)
+
+    def _fake_outside(self, tensor: torch.Tensor, source: Source, place: str) -> torch.Tensor:
         if torch.is_inference_mode_enabled() and not tensor.is_inference():
             with torch.inference_mode(False):
                 return self._fake(tensor, source, place)

@@ -245,3 +245,15 @@ def test_the_compiler_is_there_when_it_is_asked_for():
         [sys.executable, "-c", REAL], capture_output=True, text=True, check=True, timeout=120
     )
     assert found.stdout.strip() == "2.0"
+
+
+def test_tensors_of_changing_sizes_that_are_first_seen_within(agree):
+    weight = torch.arange(5.0)
+
+    def fn(x):
+        def loss(p):
+            return (x @ p).sin().sum()
+
+        return torch.func.grad(loss)(weight), torch.vmap(torch.func.grad(loss))(weight.expand(2, 5))
+
+    agree(fn, (torch.ones(2, 5),), (torch.ones(3, 5),), breaks=0, graphs=2)
