@@ -115,12 +115,17 @@ def _is_seen(value: Any) -> bool:
     return any(map(_tells, getweakrefs(value)))
 
 
-def _tells(reference: ReferenceType) -> bool:
-    """Whether a weak reference tells the program; those of torch's tables and ours do not."""
-    told = reference.__callback__
+def _tells(reference: Any) -> bool:
+    """Whether a weak reference tells the program; those of torch's tables and ours do not, and of
+    proxies that cannot be known."""
+    if not issubclass(type(reference), ReferenceType):
+        return False
+    told = _CALLBACK(reference)
     return told is not None and not str(getattr(told, "__module__", "")).startswith(_SILENT)
 
 
+# Not by way of the reference, which a class of the program may define.
+_CALLBACK = vars(ReferenceType)["__callback__"].__get__
 _SILENT = ("torch.utils.weak", "aotdyn.")
 
 

@@ -1094,6 +1094,17 @@ def p_getters_that_came_in(x, getter):
     return x, found, getter({0: "0", 1: "1", "a": "a"}), getter, type(getter)
 
 
+TWICE = (
+    BY_NAME, CALLS, functools.partial(len), functools.lru_cache(len), "a".upper,
+    NS(a=1), [1].append, slice(1, 2), iter([1]), len, operator.add,
+)  # fmt: skip
+
+
+@program(*((torch.ones(2), value, value) for value in TWICE), breaks=0)
+def p_one_object_twice(x, value, other):
+    return x + 1, value is other, [value, other][0] is not other
+
+
 @program(breaks=None)
 def p_a_call_with_keywords_that_came_in(x):
     return x, CALLS_NAMED("a-b")

@@ -8,6 +8,7 @@ import enum
 import io
 import math
 import types
+import weakref
 from collections import OrderedDict
 from contextvars import ContextVar
 
@@ -85,6 +86,16 @@ class Ending:
 
     def __del__(self):
         pass
+
+
+watchers = []
+
+
+def watched(how, *callback):
+    """A value that somebody refers to weakly."""
+    value = Moody()
+    watchers.append(how(value, *callback))
+    return value
 
 
 views = []
@@ -279,8 +290,9 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("HOLDS", V, np.arange(2).tobytes()), [np.arange(2)], [np.arange(3), np.ones(2), None]),
     (Guard("EQUALS", V, np.float32(0.5)), [np.float32(0.5)], [0.5, np.float64(0.5), np.float32(1)]),
     (Guard("EQUALS", V, np.float64("nan")), [np.float64("nan")], [math.nan, -np.float64("nan")]),
-    (Guard("NO_END", V), [None, [], X, len],
-     [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), Ending()]),
+    (Guard("NO_END", V), [None, [], X, len, watched(weakref.ref), watched(weakref.proxy)],
+     [(x for x in "a"), advanced(x for x in "ab"), memoryview(b""), Ending(),
+      watched(weakref.ref, print), [watched(weakref.ref, print)]]),
     (Guard("NO_END_AT", V, "a"), [{}, {"a": 1, "b": Ending()}],
      [{"a": Ending()}, {"a": [Ending()]}]),
     (Guard("NO_VIEW", V), [bytearray(2), array.array("u"), array.array("d", [1]), io.BytesIO(b"a")],

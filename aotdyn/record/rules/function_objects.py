@@ -254,7 +254,9 @@ class CachedVariable(Variable):
 @wraps(functools._lru_cache_wrapper)
 def wrap_cached(t, value, source) -> Variable:
     function = t.lazy(value.__wrapped__, Attribute(source, "__wrapped__"))
-    return CachedVariable(value, function, source)
+    variable = CachedVariable(value, function, source)
+    t.remember(value, variable)
+    return variable
 
 
 @calls(CachedVariable)

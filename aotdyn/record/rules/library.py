@@ -54,7 +54,9 @@ def wrap_partial(t, value: functools.partial, source) -> Variable:
     keywords = t.realize(t.lazy(value.keywords, Attribute(source, "keywords")))
     t.complete(keywords)
     kwargs = {key: item for key, (_, item) in keywords.items.items()}
-    return PartialVariable(functools.partial, function, args.items, kwargs, source, value)
+    variable = PartialVariable(functools.partial, function, args.items, kwargs, source, value)
+    t.remember(value, variable)
+    return variable
 
 
 @rule(functools.partial)
@@ -157,7 +159,9 @@ def _getter(t, value: Any, source: Source) -> Variable:
         return opaque(t, value, source)
     t.guard("TYPE", source, t.references.to(maker))
     found = t.realize(t.lazy(args, Item(Called(Attribute(source, "__reduce__")), 1)))
-    return BuiltVariable(maker, maker, found.items, {}, _GETTERS[maker], source)
+    variable = BuiltVariable(maker, maker, found.items, {}, _GETTERS[maker], source)
+    t.remember(value, variable)
+    return variable
 
 
 @calls(BuiltVariable)
