@@ -124,9 +124,17 @@ def rely_on_settings(t, operation: Any, values: list[Any]) -> None:
     if any(_is_long(value, operation) for value in values):
         limit = Called(Attribute(Bound(Import("sys")), "get_int_max_str_digits"))
         t.guard("EQUALS", limit, sys.get_int_max_str_digits())
-    if operation in _FORMATS and any(type(each) is str and _OF_LOCALE.search(each)
-                                     for each in values):  # fmt: skip
+    if _follows_locale(operation, values):
         raise GraphBreak("builtin_call", "a number is formatted as the locale has it")
+
+
+def _follows_locale(operation: Any, values: list[Any]) -> bool:
+    """Whether a number is formatted as `n`; in a text with fields some `n` may be for a number."""
+    texts = [each for each in values if type(each) is str]
+    if operation in (str.format, str.format_map):
+        return any(map(_FIELD_OF_LOCALE.search, texts[:1]))
+    is_number = bool(values) and isinstance(values[0], int | float | complex)
+    return operation in _FORMATS and is_number and any(each.endswith("n") for each in texts)
 
 
 def _is_long(value: Any, operation: Any) -> bool:
@@ -137,10 +145,8 @@ def _is_long(value: Any, operation: Any) -> bool:
 
 
 _LEAST_DIGITS = sys.int_info.str_digits_check_threshold
-_FORMATS = {format, str.format, str.format_map, int.__format__, float.__format__,
-            complex.__format__}  # fmt: skip
-# A specification that ends in `n`, by itself or in a text with fields.
-_OF_LOCALE = re.compile(r"^[^{}]*n$|:[^{}]*n\}")
+_FORMATS = (format, int.__format__, float.__format__, complex.__format__)
+_FIELD_OF_LOCALE = re.compile(r"\{[^{}]*:[^{}]*n\}")
 
 
 def comparable(value: Variable) -> Any:

@@ -488,4 +488,15 @@ def p_a_text_that_nobody_needs_of_a_number_too_long_for_it(x, n):
     return x + 1
 
 
+@program((torch.ones(2), 5, 1234.5))
+def p_texts_with_an_n(x, n, f):
+    told = "{}, a version".format(n), f"{n} then", "{n}".format(n=n), "%d in" % n
+    return x, told, format("nan", ""), format(float("nan"), ".1f"), f"{f:,}n"
+
+
+@program((torch.ones(2), 5, 1234.5), breaks=None)
+def p_numbers_as_the_locale_has_them(x, n, f):
+    return x, f"{n:n}", format(f, "n"), "{:n}".format(f), f.__format__("n"), f"{f:n}"
+
+
 test_agrees = program.test()
