@@ -5,6 +5,7 @@
 CPU, float32 and one more type that the operator takes, the first samples, with sizes as they are
 and with dynamic ones. The table lists what differs, and what breaks the graph with the reason.
 Operators whose result has no defined values (`empty` and the like) are compared by type and shape.
+torch's database imports the package `expecttest`.
 """
 
 import argparse

@@ -87,6 +87,7 @@ from .rules import (
     sequences,
     simple_objects,
     state_contexts,
+    statistics,
     steps,
     symbolic,
     tensors,
@@ -121,8 +122,9 @@ RULE_MODULES = (
     higher_order, holders, hooks, identities, inspection, instance_dicts, iterators, late_texts,
     library, live_iterators, live_sets, locks, mapping_objects, mappings, messages, mirrors,
     module_hooks, modules, patterns, proxies, pure_functions, rebuild, recurrent, sequence_objects,
-    sequences, simple_objects, state_contexts, steps, symbolic, tensors, tensors_of_arrays, texts,
-    torch_state, transforms, user_kernels, value_objects, waiting_generators,
+    sequences, simple_objects, state_contexts, statistics, steps, symbolic, tensors,
+    tensors_of_arrays, texts, torch_state, transforms, user_kernels, value_objects,
+    waiting_generators,
 )  # fmt: skip
 
 MAXIMUM_ATTEMPTS = 100

@@ -278,7 +278,13 @@ def inline_function(x):
         return Square.apply(x)
 
 
+def covariances(x):
+    whole = (x * 10).long()
+    return x.cov(), torch.cov(whole, correction=0), torch.corrcoef(x), x[0].corrcoef()
+
+
 WHOLE = [
+    covariances,
     no_grad,
     nested_grad,
     set_grad_function,
@@ -316,6 +322,17 @@ def test_whole_graph(agree, program):
 def broadcast(x, y):
     together = torch.broadcast_shapes(x.shape, y.shape)
     return torch.zeros(together), torch.broadcast_shapes(x.shape[1], y.shape[-1:]), together
+
+
+def weighted_covariances(x, weights):
+    return torch.cov(x), torch.cov(x, fweights=weights), torch.cov(x.to(torch.complex64))
+
+
+def test_covariances_that_need_a_number(agree):
+    """With weights, of complex numbers, and of a single observation, which torch warns of."""
+    calls = [(torch.randn(3, n), torch.ones(n, dtype=torch.long)) for n in (4, 1)]
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        agree(weighted_covariances, *calls)
 
 
 def test_shapes_are_broadcast_symbolically(agree):
