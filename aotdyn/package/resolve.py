@@ -83,9 +83,10 @@ def made_alike(value: Any, expected: Any) -> bool:
         return False
     if not hasattr(expected, "__args__"):
         return value == expected if kind in _COMPARED else same_value(value, expected)
-    if any(getattr(value, name, None) is not getattr(expected, name, None) for name in _HEADS):
-        return False
-    parts, due = ((*x.__args__, *getattr(x, "__metadata__", ())) for x in (value, expected))
+    parts, due = (
+        (*(getattr(x, name, None) for name in _HEADS), *x.__args__, *getattr(x, "__metadata__", ()))
+        for x in (value, expected)
+    )
     return len(parts) == len(due) and all(map(made_alike, parts, due))
 
 

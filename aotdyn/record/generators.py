@@ -8,7 +8,14 @@ from .opcodes.control import Return
 from .opcodes.exceptions import chain
 from .operation import apply, call
 from .signals import GraphBreak, Raised, SkipFrame
-from .variables import Constant, ExceptionVariable, GeneratorVariable, TupleVariable, Variable
+from .variables import (
+    Constant,
+    ExceptionVariable,
+    GeneratorVariable,
+    ObjectVariable,
+    TupleVariable,
+    Variable,
+)
 
 NONE = Constant(None)
 # The operand of RESUME behind the yield of a `yield from`.
@@ -36,7 +43,7 @@ def throw_into(t, generator: GeneratorVariable, raised: ExceptionVariable) -> Va
         raise Raised(raised)
     _touch(t, generator)
     frame = generator.frame
-    if frame.instruction.opname == "RESUME" and frame.instruction.arg == _YIELD_FROM:
+    if _waits_for_another(frame):
         return _throw_on(t, generator, raised)
     frame.index -= 1
     return _run(t, generator, Raised(raised))
@@ -68,7 +75,9 @@ def require_ended(t, writer) -> None:
     for generator, by_root in t.generators:
         frame = generator.frame
         waits = generator.started and not generator.finished and generator.source is None
-        if waits and not writer.makes(generator) and not _ends_quietly(frame):
+        if not waits or writer.makes(generator):
+            continue
+        if not _ends_quietly(frame) or _closes_another(t, frame):
             detail = f"{frame.code.co_name} is left half way"
             if by_root:
                 raise SkipFrame("generator", detail)
@@ -86,6 +95,21 @@ def _ends_quietly(frame) -> bool:
             return False
         entry = decoded.handler(decoded.instructions[last].offset)
     return True
+
+
+def _closes_another(t, frame) -> bool:
+    """Whether a generator waits in `yield from` for an iterator that may have to be closed, by code
+    of the program; other generators are looked at by themselves."""
+    if not _waits_for_another(frame):
+        return False
+    inner = t.realize(frame.stack[-1])
+    if isinstance(inner, GeneratorVariable):
+        return False
+    return isinstance(inner, ObjectVariable) or hasattr(inner.type, "close")
+
+
+def _waits_for_another(frame) -> bool:
+    return frame.instruction.opname == "RESUME" and frame.instruction.arg == _YIELD_FROM
 
 
 def _last_if_not_caught(frame, index: int) -> int | None:
@@ -136,10 +160,14 @@ def _throw_on(t, generator: GeneratorVariable, raised: ExceptionVariable) -> Var
                 if yielded is not None:
                     return yielded
                 error, result = None, inner.result
-        elif isinstance(inner.type, type) and hasattr(inner.type, "throw"):
-            raise GraphBreak("generator", f"throw() into a {inner.describe()}")
         else:
             error = raised
+            name = "close" if issubclass(raised.type, GeneratorExit) else "throw"
+            method = _method(t, inner, name)
+            if method is not None and name == "throw":
+                raise GraphBreak("generator", f"throw() into a {inner.describe()}")
+            if method is not None:
+                call(t, method, [])
     except Raised as other:
         error = other.value
         if issubclass(error.type, StopIteration):
@@ -154,6 +182,18 @@ def _throw_on(t, generator: GeneratorVariable, raised: ExceptionVariable) -> Var
     send = frame.decoded.instructions[frame.index - 1]
     frame.index = frame.decoded.at[send.argval]
     return _run(t, generator, None)
+
+
+def _method(t, inner: Variable, name: str) -> Variable | None:
+    """The method of an iterator by which it learns of an exception, None if it has none."""
+    try:
+        return t.realize(apply(t, getattr, [inner, Constant(name)]))
+    except Raised as raised:
+        if issubclass(raised.value.type, AttributeError):
+            return None
+        if name == "close":
+            raise GraphBreak("generator", "an error that Python only tells of") from None
+        raise
 
 
 def _run(t, generator: GeneratorVariable, raised: Raised | None) -> Variable | None:

@@ -5,6 +5,7 @@ import collections.abc
 import contextlib
 import itertools
 import operator
+import sys
 
 import pytest
 import torch
@@ -947,6 +948,113 @@ def p_what_is_thrown_comes_from_what_is_handled(x):
         generator.throw(ValueError)
     except ValueError as error:
         return type(error.__context__), error.__context__.args, x
+
+
+# -- iterators of the program below `yield from` ----------------------------------------------
+
+
+class Ones:
+    def __init__(self, log, own=False):
+        self.log = log
+        if own:
+            self.close = lambda: log.append("own close")
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return 1
+
+
+class Closes(Ones):
+    def close(self):
+        self.log.append("closed")
+
+
+class Throws(Closes):
+    def throw(self, kind, *rest):
+        self.log.append(("thrown", kind))
+        return 7
+
+
+class Fails(Ones):
+    def close(self):
+        raise ValueError("closing")
+
+
+class AskedFor(Ones):
+    def __getattr__(self, name):
+        self.log.append(name)
+        raise AttributeError(name)
+
+
+class Broken(Ones):
+    def __getattr__(self, name):
+        raise ZeroDivisionError(name)
+
+
+def below(inner):
+    try:
+        yield from inner
+    except ValueError as error:
+        yield "caught", str(error)
+
+
+def _ways(make):
+    def p_ends(x, log):
+        found = []
+        for end in (
+            lambda each: each.close(),
+            lambda each: each.throw(KeyError),
+            lambda each: each.throw(GeneratorExit),
+            lambda each: each.throw(ValueError("v")),
+        ):
+            waiting = below(make(log))
+            found.append(next(waiting))
+            try:
+                found.append(end(waiting))
+            except BaseException as error:
+                found.append((type(error), str(error)))
+        return found, x
+
+    p_ends.__name__ = f"p_{getattr(make, '__name__', 'own')}_below_yield_from"
+    program((torch.ones(2), []), breaks=None)(p_ends)
+
+
+for _make in (Ones, Closes, Throws, Fails, AskedFor, lambda log: Ones(log, True)):
+    _ways(_make)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_error_that_python_only_tells_of(agree, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: told.append(error.exc_type))
+
+    def p(x):
+        waiting = below(Broken([]))
+        next(waiting)
+        return waiting.close(), x
+
+    found = agree(p, (torch.ones(2),), package=False)
+    assert len(told) == 2 * len(found.outcomes) and {*told} == {ZeroDivisionError}
+
+
+@program((torch.ones(2), []), breaks=None)
+def p_left_half_way_below_yield_from(x, log):
+    def first():
+        for value in below(Closes(log)):
+            return value
+
+    waiting = below(Closes(log))
+    found = next(waiting), first()
+    log.append("first")
+    del waiting
+    log.append("deleted")
+    for value in below(Closes(log)):
+        if value:
+            break
+    log.append("after")
+    return found, x
 
 
 test_agrees = program.test()

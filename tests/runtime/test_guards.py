@@ -8,6 +8,7 @@ import enum
 import io
 import math
 import types
+import typing
 import weakref
 from collections import OrderedDict
 from contextvars import ContextVar
@@ -146,6 +147,12 @@ class Derived(Base):
     pass
 
 
+def made_by_an_empty_cache():
+    for clear in typing._cleanups:
+        clear()
+    return typing.Annotated[typing.Required[str], "a"]
+
+
 class Slotted:
     __slots__ = ("a",)
 
@@ -227,6 +234,8 @@ def locked():
     return made
 
 
+REQUIRED = Made("item", (Import("typing", "Required"), builtin("str")))
+
 ROWS: list[tuple[Guard, list, list]] = [
     (Guard("TYPE", V, builtin("int")), [1, -5], [True, 1.0, None, "1"]),
     (Guard("TYPE", V, here("Base")), [Base()], [Derived(), Base, None]),
@@ -244,6 +253,10 @@ ROWS: list[tuple[Guard, list, list]] = [
     (Guard("IS", V, builtin("len")), [len], [max, None]),
     (Guard("EQUAL", V, Made("item", (builtin("list"), builtin("int")))), [list[int]],
      [list[str], tuple[int], list, None]),
+    (Guard("EQUAL", V, Made("item", (Import("typing", "Annotated"), REQUIRED, Literal("a")))),
+     [typing.Annotated[typing.Required[str], "a"], made_by_an_empty_cache()],
+     [typing.Annotated[typing.Required[int], "a"], typing.Annotated[typing.Required[str], "b"],
+      typing.Annotated[str, "a"]]),
     (Guard("EQUAL", V, Made("union", (Literal(None), builtin("int")))), [None | int],
      [int | None, int, None]),
     (Guard("EQUAL", V, Made("item", (builtin("list"), Literal(1)))), [list[1]], [list[True]]),
