@@ -113,7 +113,7 @@ class GraphBuilder:
     def tensor_name(self, variable: TensorVariable) -> str:
         """The name of a tensor; one that came in becomes an input on first use. Raises GraphBreak
         for one that has other data when the graph has run."""
-        if "data" in variable.attributes and id(variable) not in self._replaced:
+        if "data" in variable.attributes and not self._stands_for_data(variable):
             raise GraphBreak("mutation", "a tensor is used after its data was replaced")
         if variable.node is None:
             variable.node = self.fresh(source_name(variable.source))
@@ -362,7 +362,8 @@ class GraphBuilder:
 
     def replace_data(self, variable: TensorVariable, value: TensorVariable) -> None:
         """A tensor that came in is from here on what its new data are, as far as the graph goes; it
-        gets them itself when the graph has run. Not where it differs in more than data."""
+        gets them itself when the graph has run. Not where it differs in more than data, and see
+        `_stands_for_data`."""
         self._replaced.pop(id(variable), None)
         facts = facts_of(variable.fake)
         if variable.fake.requires_grad or facts != facts_of(value.fake):
@@ -374,6 +375,13 @@ class GraphBuilder:
         variable.fake, variable.node = value.fake, value.node
         self.register(variable)
         self._replaced[id(variable)] = variable, facts
+
+    def _stands_for_data(self, variable: TensorVariable) -> bool:
+        """Whether a tensor with new data may be used. Not where autograd may keep it: a backward
+        takes the data that it has by then."""
+        if torch.is_grad_enabled() or self.is_nested:
+            return False
+        return id(variable) in self._replaced
 
     def _require_only_data_replaced(self) -> None:
         """What stands for a tensor with new data in the graph has changed in nothing but its data.

@@ -213,41 +213,47 @@ def p_data_of_arguments(x, y):
 @program((X, X + 1, W), (X * 2, X, W))
 def p_data_is_used(x, y, w):
     old = x.view(-1)
-    for _ in range(2):
-        x.data = x.data * 0.9 + y * 0.1
-        y.data = y + x
-    old.mul_(2)
-    x.add_(1)
-    return x, (x * y + w), x.mul_(2) is x, x.requires_grad, x.is_leaf, old, x.dtype, y.data
+    with torch.no_grad():
+        for _ in range(2):
+            x.data = x.data * 0.9 + y * 0.1
+            y.data = y + x
+        old.mul_(2)
+        x.add_(1)
+        made = x * y + w, x.mul_(2) is x, x.dtype
+    return x, made, x.requires_grad, x.is_leaf, old, y.data
 
 
 @program((X, X + 1))
 def p_data_is_shared(x, y):
     made = x * 2
     x.data = y.data = made
-    x.mul_(3)
-    made.add_(1)
-    return made, y + 0, made._version, x
+    with torch.no_grad():
+        x.mul_(3)
+        made.add_(1)
+        return made, y + 0, made._version, x
 
 
-@program((X, W), breaks=1)
-def p_data_are_used_with_gradients(x, w):
+@program((W, X), breaks=2)
+def p_data_are_used_by_backward(w, x):
     x.data = x * 2
-    x.mul_(w)
-    return x
+    y = w * x
+    x.data = x.data * 3
+    return torch.autograd.grad(y.sum(), w), x
 
 
 @program((X, X + 1), breaks=1)
 def p_shape_of_data_is_changed(x, y):
-    x.data = x * 2
-    x.t_()
-    return x @ y, x.shape
+    with torch.no_grad():
+        x.data = x * 2
+        x.t_()
+        return x @ y, x.shape
 
 
 @program((W, X + 1), breaks=1)
 def p_data_of_parameters_are_used(x, y):
-    x.data = y * 2
-    return x * 2
+    with torch.no_grad():
+        x.data = y * 2
+        return x * 2
 
 
 @program((X, X + 1), breaks=1)
