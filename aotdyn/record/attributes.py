@@ -296,9 +296,14 @@ def _missing(t, self: ObjectVariable, name: str) -> Variable:
 
 
 def _no_accessor(t, self: Variable, name: str, what: str) -> None:
+    part = Attribute(t.references.member_source(self.type, name), _ACCESSORS[what])
+    t.guard("EQUALS", part, None)
     t.raise_exception(
         AttributeError, f"property {name!r} of {self.type.__qualname__!r} object has no {what}"
     )
+
+
+_ACCESSORS = {"getter": "fget", "setter": "fset", "deleter": "fdel"}
 
 
 def module_registry(t, self: ObjectVariable, name: str) -> DictVariable:

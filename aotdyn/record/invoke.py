@@ -417,7 +417,7 @@ _BUILTIN_NEWS = (list.__new__, tuple.__new__, *(base.__new__ for base in BARE))
 def _refuse_finalizer(t, cls: type) -> None:
     """When an object with `__del__` goes is seen; only the frame itself knows when it drops its
     last reference."""
-    if isinstance(getattr(cls, "__del__", None), FunctionType):
+    if isinstance(lookup(t, cls, "__del__")[0], FunctionType):
         if t.frame is t.root:
             raise SkipFrame("finalizer", cls.__qualname__)
         raise GraphBreak("finalizer", cls.__qualname__)
@@ -439,6 +439,9 @@ def allocate(t, cls: type) -> ObjectVariable:
     if any(not base.__flags__ & (1 << 9) and base is not object for base in cls.__mro__):
         raise GraphBreak("subclass", cls.__qualname__)
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if hasattr(cls, "__abstractmethods__") and not t.references.is_made(cls):
+        source = Attribute(Bound(t.references.to(cls)), "__abstractmethods__")
+        t.guard("MEMBERS" if missing else "EMPTY", source, tuple(missing) or None)
     if missing:
         what = f"abstract method{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
         t.raise_exception(TypeError, f"Can't instantiate abstract class {cls.__name__} with {what}")

@@ -162,6 +162,10 @@ def bare_operands(t, operation: Any, args: list[Variable]) -> list[Variable] | N
         return [of_values[0].contents]
     if operation in (operator.mod, operator.imod) and _formats(args):
         return None
+    is_number = of_values[0].contents.type in (int, float, complex)
+    if is_number and operation in BINARY_METHODS and isinstance(args[0], TensorVariable):
+        # The tensor comes first, and knows numbers.
+        return [bare_value(arg) for arg in args]
     names = _told_by(operation)
     if not names or any(_has_own(t, arg.cls, name) for arg in of_values for name in names):
         return None

@@ -102,11 +102,12 @@ def importable(value: Any) -> Import | None:
     module = _told(value, "__module__")
     qualname = _name_of(value)
     if isinstance(module, str) and isinstance(qualname, str) and "<" not in qualname:
-        module = _PUBLIC.get(module, module)
-        for name in (qualname, f"_{qualname}"):
-            found = _checked(Import(module, name), value)
-            if found is not None:
-                return found
+        # Under the public name the program may have put another one.
+        for place in dict.fromkeys((_PUBLIC.get(module, module), module)):
+            for name in (qualname, f"_{qualname}"):
+                found = _checked(Import(place, name), value)
+                if found is not None:
+                    return found
     if issubclass(kind, BuiltinFunctionType) and value.__self__ is None and qualname:
         # A static method of a class of C.
         found = _checked(Import("builtins", qualname), value)

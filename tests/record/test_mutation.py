@@ -2173,6 +2173,61 @@ def member_of_a_flag_by_its_number(mp):
     yield
 
 
+@case
+def accessor_that_a_property_did_not_have(mp):
+    class Made:
+        @property
+        def size(self):
+            return 3
+
+    def fn(x):
+        try:
+            Made().size = 4
+        except AttributeError as error:
+            return x, str(error)
+        return x + 1
+
+    yield fn, (X,)
+    Made.size = Made.size.setter(lambda self, value: None)
+    yield
+
+
+@case
+def abstract_methods(mp):
+    class Shape(abc.ABC):
+        @abc.abstractmethod
+        def area(self): ...
+
+    class Square(Shape):
+        def area(self):
+            return 2
+
+    def fn(x):
+        try:
+            return x * Square().area() + (Shape() is None)
+        except TypeError as error:
+            return x, str(error)
+
+    yield fn, (X,)
+    Shape.__abstractmethods__ = frozenset()
+    yield
+    Square.__abstractmethods__ = frozenset({"sides"})
+    yield
+
+
+class Count(int):
+    pass
+
+
+@case
+def reflected_method_that_a_tensor_does_not_ask_for(mp):
+    yield (lambda x, n: (x * n, n + 1)), (X, Count(3))
+    mp.setattr(Count, "__rmul__", lambda self, other: other, raising=False)
+    yield
+    mp.setattr(Count, "__add__", lambda self, other: 90, raising=False)
+    yield
+
+
 # -- numbers as texts, annotations -----------------------------------------------------------
 
 
