@@ -207,7 +207,8 @@ def _deletes_variables(code: CodeType) -> bool:
 @functools.lru_cache(maxsize=4096)
 def drops_parameters(code: CodeType) -> bool:
     """Whether a function may let go of what it was called with before it ends."""
-    count = code.co_argcount + code.co_kwonlyargcount
+    stars = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args, **kwargs
+    count = code.co_argcount + code.co_kwonlyargcount + stars
     stores = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF")
     return any(
         instruction.opname in stores and instruction.argval in code.co_varnames[:count]

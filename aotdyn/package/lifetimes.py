@@ -3,6 +3,7 @@
 import array
 import gc
 import io
+import logging
 from collections.abc import Iterator
 from types import (
     BuiltinFunctionType,
@@ -30,7 +31,7 @@ _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _PLAIN_IDS = frozenset(map(id, _PLAIN))
 _TENSOR_IDS = frozenset(map(id, _TENSORS))
 # What others are sure to hold as well, with all that it holds.
-_OF_OTHERS = (type, ModuleType, CodeType)
+_OF_OTHERS = (type, ModuleType, CodeType, logging.Logger, logging.Handler)
 # Of these too, which may be keys of anybody's tables.
 _OF_TABLES = (*_OF_OTHERS, FunctionType, BuiltinFunctionType)
 
@@ -47,15 +48,15 @@ def is_plain(value: Any) -> bool:
 
 # So far down it is looked, and at so many values.
 _DEEPEST = 8
-_MOST = 20_000
+_MOST = 2000
 
 
 def has_end(value: Any) -> bool:
     """Whether code of the program runs, or may run, when a value goes, or what goes with it if
     nothing else holds that; or a buffer can be resized again then.
 
-    Instances of classes of Python are looked into where the value is one or directly holds it, and
-    tensors and modules where the value is one: what is further away has owners of its own.
+    Instances of classes of Python are looked into where the value is one or holds it within another
+    one, and tensors and modules where the value is one: what is further away has owners of its own.
     """
     kind = id(type(value))
     if kind in _PLAIN_IDS or kind in _TENSOR_IDS and _is_bare(value):
@@ -136,7 +137,7 @@ def _is_opened(kind: type, depth: int) -> bool:
         return False
     if issubclass(kind, (torch.Tensor, torch.nn.Module)):
         return depth == 0
-    return depth < 2 or not kind.__flags__ & _MADE_BY_PYTHON
+    return depth < 4 or not kind.__flags__ & _MADE_BY_PYTHON
 
 
 # Of classes that a class statement has made.

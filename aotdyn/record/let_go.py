@@ -2,14 +2,17 @@
 written, after all that the frame has done since. Where the program sees it go, the frame breaks."""
 
 from collections.abc import Callable, Iterator
+from types import MemberDescriptorType
 from typing import Any
 
 from ..package.lifetimes import has_end, is_plain
-from ..package.source import Item, Source
+from ..package.source import Attribute, Item, Source
 from .attributes import has_own_dict, own_dict_of, own_dict_source
 from .live_dicts import is_plain_key
+from .members import static_lookup
 from .signals import GraphBreak
 from .variables import (
+    DELETED,
     CellVariable,
     Constant,
     DictVariable,
@@ -114,12 +117,24 @@ def _of_cell(variable: CellVariable, live: dict[int, Any]) -> Iterator[_Gone]:
         yield held, "NO_END", variable.source, None
 
 
+def _in_slot(slot: MemberDescriptorType, value: Any) -> Any:
+    try:
+        return slot.__get__(value)
+    except AttributeError:
+        return DELETED
+
+
 def _of_object(variable: ObjectVariable, live: dict[int, Any]) -> Iterator[_Gone]:
-    if variable.live is None or not has_own_dict(variable.cls):
+    if variable.live is None:
         return
-    own = own_dict_of(variable)
+    own = own_dict_of(variable) if has_own_dict(variable.cls) else {}
     for name, value in variable.attributes.items():
-        if name not in own or own[name] is not _live(value, live):
+        slot, _ = static_lookup(variable.cls, name)
+        if isinstance(slot, MemberDescriptorType):
+            held = _in_slot(slot, variable.live)
+            if held is not DELETED and held is not _live(value, live):
+                yield held, "NO_END", Attribute(variable.source, name), None
+        elif name not in own or own[name] is not _live(value, live):
             yield own.get(name), "NO_END_AT", own_dict_source(variable), name
 
 

@@ -531,6 +531,35 @@ def p_made_kept(x):
     return x + 1, log
 
 
+class Slotted:
+    __slots__ = ("held",)
+
+
+@program(breaks=None)
+def p_slot(x):
+    log, made = [], Slotted()
+    made.held = ending(log)
+    note(log, 0)
+    x = x + 1
+    made.held = 1
+    log.append("x")
+    return x, log
+
+
+@program(breaks=None)
+def p_arguments_dropped_by_the_callee(x):
+    log = []
+
+    def use(*given):
+        log.append(given[0].name)
+        given = None
+        log.append("in")
+
+    use(ending(log))
+    log.append("x")
+    return x + 1, log
+
+
 test_agrees = program.test()
 
 
