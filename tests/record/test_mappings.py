@@ -507,6 +507,24 @@ def p_mapproxy2(x):
         return str(e), m.copy(), m | {"c": 1}
 
 
+class Proxied:
+    def __init__(self):
+        self.own = {"a": 1}
+        self.seen = types.MappingProxyType(self.own)
+
+    def __deepcopy__(self, memo):
+        return Proxied()
+
+    def __eq__(self, other):
+        return self.own == other.own
+
+
+@program((torch.ones(2), Proxied()), breaks=None)
+def p_mapproxy_of_what_is_changed(x, held):
+    held.own["b"] = 2
+    return x + 1, dict(held.seen), len(held.seen)
+
+
 MP = types.MappingProxyType({"a": 1})
 
 

@@ -36,7 +36,9 @@ _PROXY = Import("types", "MappingProxyType")
 @wraps(MappingProxyType)
 def _proxy(t, value: MappingProxyType, source):
     """One that came in: what it stands for is reached by the proxy only."""
-    if type(gc.get_referents(value)[0]) not in _DICTS:
+    of = gc.get_referents(value)[0]
+    if type(of) not in _DICTS or t.remembered_as(of) is not None:
+        # The frame may have changed what it has met under another path.
         return opaque(t, value, source)
     t.guard("TYPE", source, _PROXY)
     made = ProxyVariable(DictVariable({}, source, value), source)
