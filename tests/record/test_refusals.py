@@ -206,6 +206,9 @@ def r_attribute(x):
 class Unset:
     __slots__ = ("a",)
 
+    def __getattr__(self, name):
+        raise AttributeError(name)
+
 
 @refused("missing_attribute", (X.clone(), Unset()))
 def r_slot(x, unset):
