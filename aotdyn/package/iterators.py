@@ -2,6 +2,7 @@
 it, without advancing them."""
 
 import gc
+from types import MappingProxyType
 from typing import Any
 
 from .own_builtins import BUILTINS as __builtins__  # noqa: F401
@@ -17,8 +18,9 @@ OVER_TABLES = tuple(
 
 
 def over(iterator: Any) -> Any:
-    """What one of these iterators runs over; None where a table has no more to give."""
-    if type(iterator) in OVER_TABLES:
+    """What one of these iterators runs over; None where a table has no more to give. And what a
+    `MappingProxyType` reads."""
+    if type(iterator) in OVER_TABLES or type(iterator) is MappingProxyType:
         return next(iter(gc.get_referents(iterator)), None)
     return iterator.__reduce__()[1][0]
 

@@ -248,7 +248,7 @@ class Ordered(Derived):
 
 @node
 class Over(Derived):
-    """What an iterator of C over a sequence or a table runs over."""
+    """What an iterator of C over a sequence or a table runs over, or a `MappingProxyType` reads."""
 
     def step(self, base: str, name: Namer) -> str:
         return f"{name(Runtime('over'))}({base})"

@@ -519,10 +519,44 @@ class Proxied:
         return self.own == other.own
 
 
-@program((torch.ones(2), Proxied()), breaks=None)
+@program((torch.ones(2), Proxied()))
 def p_mapproxy_of_what_is_changed(x, held):
     held.own["b"] = 2
     return x + 1, dict(held.seen), len(held.seen)
+
+
+@program((torch.ones(2), Proxied()))
+def p_what_a_mapproxy_shows_is_changed(x, held):
+    before = [*held.seen], held.seen.get("b"), "b" in held.seen
+    held.own["b"], held.own["a"] = 2, x + 1
+    other = types.MappingProxyType(held.own)
+    after = dict(held.seen), len(other), held.seen == held.own, held.seen | {"z": 2}
+    held.own.clear()
+    return x, before, after, len(held.seen), [*other.items()]
+
+
+@program((torch.ones(2), Proxied(), []), breaks=1)
+def p_a_mapproxy_around_a_break(x, held, log):
+    found = held.seen.get("b")
+    held.own["b"] = 2
+    note(log, found)
+    return x, held.seen["b"]
+
+
+class Namespace:
+    k = 1
+
+
+NAMESPACE = vars(Namespace)
+
+
+@program(breaks=None)
+def p_a_namespace_shows_what_is_set(x):
+    before = NAMESPACE["k"]
+    Namespace.k = 5
+    after = NAMESPACE["k"]
+    Namespace.k = 1
+    return before, after, x
 
 
 MP = types.MappingProxyType({"a": 1})

@@ -47,6 +47,7 @@ from ..variables import (
 )
 from .builtin_attributes import known_getattr
 from .enum_classes import EnumNames, make_enum, rebuild_enum, set_on_member
+from .proxies import require_unread_namespaces
 from .table import rule
 
 NONE = Constant(None)
@@ -421,6 +422,7 @@ def _require_plain(t, cls: Any, name: str) -> None:
         raise GraphBreak("mutation", f"{cls.__qualname__}.{name}")
     if cls.__flags__ & (1 << 8) or t.references_to(cls) is None:
         raise GraphBreak("mutation", f"{cls.__qualname__}.{name}")
+    require_unread_namespaces(t)
     held = vars(cls).get(name)
     if hasattr(type(held), "__set__") or isinstance(held, property):
         raise GraphBreak("mutation", f"the descriptor {cls.__qualname__}.{name}")

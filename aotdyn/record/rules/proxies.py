@@ -2,13 +2,13 @@
 program makes; `dir()`, which lists namespaces."""
 
 import builtins
-import gc
 import operator
 from collections import OrderedDict, defaultdict
 from types import FunctionType, MappingProxyType, ModuleType
 
+from ...package.iterators import over
 from ...package.reference import Import
-from ...package.source import Attribute, Bound
+from ...package.source import Attribute, Bound, Over
 from ..body import BodyWriter, rebuilds
 from ..operation import apply, call_method
 from ..signals import GraphBreak
@@ -35,15 +35,29 @@ _PROXY = Import("types", "MappingProxyType")
 
 @wraps(MappingProxyType)
 def _proxy(t, value: MappingProxyType, source):
-    """One that came in: what it stands for is reached by the proxy only."""
-    of = gc.get_referents(value)[0]
-    if type(of) not in _DICTS or t.remembered_as(of) is not None:
-        # The frame may have changed what it has met under another path.
+    """One that came in: what it stands for may be reached on other paths as well."""
+    of = over(value)
+    if type(of) not in _DICTS:
+        return opaque(t, value, source)
+    is_namespace = "__module__" in of
+    if is_namespace and t.effects.members:
+        # That of a class changes with its attributes.
         return opaque(t, value, source)
     t.guard("TYPE", source, _PROXY)
-    made = ProxyVariable(DictVariable({}, source, value), source)
+    read = DictVariable({}, source, value) if is_namespace else t.lazy(of, Over(source))
+    made = ProxyVariable(t.realize(read), source)
     t.remember(value, made)
     return made
+
+
+def require_unread_namespaces(t) -> None:
+    """Before an attribute of a class is set: no namespace was looked at, which would change.
+
+    Raises GraphBreak.
+    """
+    proxies = [each for each in t.remembered() if isinstance(each, ProxyVariable)]
+    if any(isinstance(getattr(each.of, "live", None), MappingProxyType) for each in proxies):
+        raise GraphBreak("mutation", "a class whose namespace was looked at")
 
 
 @rule(MappingProxyType)
