@@ -185,9 +185,9 @@ class Namespaces:
 
 
 def _is_of_library(module: ModuleType) -> bool:
-    """Whether a module is one of Python or torch."""
+    """Whether a module is one of Python or torch, or of Triton, which may have a stand-in."""
     root = str(vars(module).get("__name__")).partition(".")[0]
-    return root in ("torch", "builtins") or root in sys.stdlib_module_names
+    return root in ("torch", "builtins", "triton") or root in sys.stdlib_module_names
 
 
 def globals_source(globals_: dict[str, Any], entry_globals: dict[str, Any]) -> Source | None:

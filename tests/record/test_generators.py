@@ -709,8 +709,9 @@ def p_context_managers_around_breaks(x):
     return x, log
 
 
-@program(breaks=1)
+@program(breaks=3)
 def p_exit_stack_around_a_break(x):
+    """What the stack lets go of holds generators, which may have to end."""
     log = []
     with contextlib.ExitStack() as stack:
         a = stack.enter_context(logged("a", log))
