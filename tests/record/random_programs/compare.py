@@ -156,7 +156,9 @@ class Look:
             facts = (str(value.dtype), tuple(value.shape), value.stride(), value.requires_grad)
             return facts, str(value.tolist()), storage
         if isinstance(value, BaseException):
-            parts = (value.args, value.__cause__, value.__context__, vars(value))
+            # Which call is one too many depends on how much of the stack is used elsewhere.
+            said = () if isinstance(value, RecursionError) else value.args
+            parts = (said, value.__cause__, value.__context__, vars(value))
             return tuple(map(self, parts)), value.__suppress_context__
         if isinstance(value, dict):
             items = [(self(key), self(item)) for key, item in value.items()]
