@@ -7,11 +7,6 @@ each n-th instruction is executed by itself. Tests with programs then run withou
 in this process only, all others are left out (half an hour for each n):
 
     AOTDYN_BREAK_EVERY=1 AOTDYN_BREAK_STEPS=1 pytest tests/record
-
-What is left then: `cache_info()` of a cached function that existed before the frame, which the
-tracer asks as well (test_language_functions typedlru, test_library cache_fib), and the parts of a
-`ParamSpec` on the stack, other objects each time that they are asked for (test_generics
-typed_decorator).
 """
 
 import contextlib

@@ -69,11 +69,11 @@ def has_view(value: bytearray | array.array | io.BytesIO) -> bool:
     try:
         if isinstance(value, io.BytesIO):
             value.truncate(value.getbuffer().nbytes)
-        elif isinstance(value, bytearray):
-            value.append(0)
-            value.pop()
+        elif value:
+            # In this order it keeps its room, which `sys.getsizeof` tells.
+            value.append(value.pop())
         else:
-            value.append("a" if value.typecode == "u" else 0)
+            value.append("a" if getattr(value, "typecode", "") == "u" else 0)
             value.pop()
     except BufferError:
         return True

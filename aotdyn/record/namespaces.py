@@ -86,7 +86,10 @@ class Namespaces:
         held = self.t.remembered_as(names)
         if isinstance(held, DictVariable):
             # The program has got hold of it, and may have changed it.
-            return dict_item(self.t, held, name)
+            item = dict_item(self.t, held, name)
+            if item is None and name in names:
+                raise GraphBreak("attribute", f"{module.describe()}.{name}, deleted before")
+            return item
         stored = self.t.effects.globals.get((id(names), name))
         if stored is not None:
             return stored[2]

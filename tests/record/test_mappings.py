@@ -764,6 +764,17 @@ def p_dicts_of_modules_are_written_to(x):
 
 
 @program(breaks=None)
+def p_names_of_modules_are_deleted(x):
+    names = vars(string)
+    names["added"] = 1
+    aotdyn.graph_break()
+    before = string.added
+    del names["added"]
+    after = getattr(string, "added", "none"), hasattr(string, "added"), "added" in names
+    return before, after, x
+
+
+@program(breaks=None)
 def p_keywords_of_any_name(x):
     plain = dict(self=1, other=2, t=3, function=4)
     plain.update(other=5, self=6, t=7)

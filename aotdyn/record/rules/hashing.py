@@ -154,6 +154,18 @@ def _hashed(t, value: Variable, key: Any) -> Variable:
     return t.new(HashVariable(value, key))
 
 
+def _hash_by_name(cls: type) -> None:
+    @rule(cls.__hash__, Constant)
+    def hash_number(t, self):
+        """Of a nan it is no constant."""
+        is_nan = self.type is cls and self.value != self.value
+        return hash_plain(t, self) if is_nan else NotImplemented
+
+
+for _cls in (float, complex):
+    _hash_by_name(_cls)
+
+
 @rule((hash, float.__hash__, complex.__hash__), ValueObject)
 def hash_value(t, self):
     """That of its plain value, but for a nan."""
