@@ -47,7 +47,7 @@ def _code_of(handler: Any) -> CodeType | None:
 
 def _is_of_program(kind: type) -> bool:
     """Whether neither Python, nor torch and what it stands on, has such exceptions."""
-    root = kind.__module__.partition(".")[0]
+    root = str(kind.__module__).partition(".")[0]
     return root not in ("torch", "sympy", "numpy", "aotdyn") and root not in sys.stdlib_module_names
 
 

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from ..package.interruptions import require_own
 from .bytecode.decode import ExceptionEntry
 from .frame import Frame
+from .members import is_from
 from .signals import NotConstant
 from .variables import MethodVariable
 
@@ -54,7 +55,7 @@ def _only_puts_back(t, frame: Frame, entry: ExceptionEntry) -> bool:
         return False
     leave = t.realize(frame.stack[entry.depth - 1])
     manager = t.realize(leave.self_) if isinstance(leave, MethodVariable) else leave
-    return manager.type.__module__.partition(".")[0] == torch.__name__
+    return is_from(manager.type, "torch")
 
 
 def raised_by(operation: Any, args: list, kwargs: dict) -> Exception | None:

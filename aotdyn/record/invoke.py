@@ -418,7 +418,7 @@ def _refuse_finalizer(t, cls: type) -> None:
     """When an object with `__del__` goes is seen; only the frame itself knows when it drops its
     last reference."""
     # Of what torch has for a device there are others where it has none.
-    of_torch = cls.__module__.partition(".")[0] == torch.__name__
+    of_torch = is_from(cls, "torch")
     held = getattr(cls, "__del__", None) if of_torch else lookup(t, cls, "__del__")[0]
     if isinstance(held, FunctionType):
         if t.frame is t.root:

@@ -217,7 +217,7 @@ def composition(value: Any) -> tuple[str, tuple[Any, ...]] | None:
         # One of a scanner has no text; compiling with the last one shows what is compiled.
         told = isinstance(value.pattern, str | bytes) and not value.flags & re.DEBUG
         return ("call", (re.compile, value.pattern, value.flags)) if told else None
-    if kind.__module__.partition(".")[0] == "numpy":
+    if str(kind.__module__).partition(".")[0] == "numpy":
         return numpy_parts(value)
     if kind in (typing.ParamSpecArgs, typing.ParamSpecKwargs):
         return "call", (kind, value.__origin__)

@@ -1335,6 +1335,42 @@ def p_own_dictionaries_with_other_keys_than_names(x, checked, key):
     return found, list(vars(made).items()), list(vars(checked).items()), x
 
 
+class NumberAsModule:
+    __module__ = 3
+
+    def __enter__(self):
+        return 1
+
+    def __exit__(self, *told):
+        return False
+
+
+class FailsFromNowhere(Exception):
+    __module__ = None
+
+
+class ModuleName(str):
+    pass
+
+
+@program(breaks=None)
+def p_classes_may_call_anything_their_module(x):
+    class Made:
+        __module__ = ModuleName("q")
+
+    told = type(NumberAsModule()).__module__, Made().__module__
+    with NumberAsModule() as one:
+        try:
+            x.view(7)
+        except RuntimeError as error:
+            told += (str(error)[:5],)
+        x = torch.reshape(x + one, (len(x),))
+    try:
+        raise FailsFromNowhere(x.dim())
+    except FailsFromNowhere as error:
+        return told, x, error.args
+
+
 test_agrees = program.test()
 
 
