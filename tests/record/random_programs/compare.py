@@ -47,6 +47,10 @@ def check(case: Case) -> None:
     try:
         for seed, wanted in zip(case.calls, expected):
             found = observe(module, fast, seed)
+            if wanted["error"][0] == "RecursionError":
+                # What else uses the stack decides how often anything is done before that.
+                assert found["error"][0] == "RecursionError", case.text
+                continue
             assert found == wanted, (
                 f"differs in {_difference(wanted, found)}\nbreak_every={case.break_every} "
                 f"seed={seed}\n{case.text}"
@@ -156,9 +160,7 @@ class Look:
             facts = (str(value.dtype), tuple(value.shape), value.stride(), value.requires_grad)
             return facts, str(value.tolist()), storage
         if isinstance(value, BaseException):
-            # Which call is one too many depends on how much of the stack is used elsewhere.
-            said = () if isinstance(value, RecursionError) else value.args
-            parts = (said, value.__cause__, value.__context__, vars(value))
+            parts = (value.args, value.__cause__, value.__context__, vars(value))
             return tuple(map(self, parts)), value.__suppress_context__
         if isinstance(value, dict):
             items = [(self(key), self(item)) for key, item in value.items()]
